@@ -1,0 +1,54 @@
+/**
+ * turnloop: an embeddable agent loop. The model is any `StreamFn`; tools, hooks, queues and events are the host's.
+ *
+ * @example
+ * import { defineTool, runAgentLoop, userMessage } from "turnloop";
+ * import { Type } from "turnloop/schema";
+ *
+ * const add = defineTool({
+ *   name: "add",
+ *   description: "Adds two numbers",
+ *   parameters: Type.Object({ a: Type.Number(), b: Type.Number() }),
+ *   execute: (_id, { a, b }) => String(a + b),
+ * });
+ * const context = { systemPrompt: "Be brief.", messages: [], tools: [add] };
+ * await runAgentLoop([userMessage("What is 2 + 3?")], context, { model }, (event) => console.log(event.type), undefined, streamFn);
+ *
+ * @module
+ */
+export type {
+  AfterToolCallContext,
+  AfterToolCallResult,
+  AgentContext,
+  AgentLoopConfig,
+  BeforeToolCallContext,
+  BeforeToolCallResult,
+  NextTurn,
+  TurnContext,
+} from "./config.js";
+export { TurnLoopError, type TurnLoopErrorCode } from "./errors.js";
+export type { AgentEvent, AgentEventSink, RunOutcome } from "./events.js";
+export { type AgentEventStream, agentLoop, agentLoopContinue } from "./loop/event-stream.js";
+export { runAgentLoop, runAgentLoopContinue } from "./loop/loop.js";
+export { AssistantMessageBuilder } from "./message-builder.js";
+export {
+  type AgentMessage,
+  type AssistantMessage,
+  type CustomAgentMessages,
+  emptyUsage,
+  type ImageContent,
+  type Message,
+  type ModelErrorInfo,
+  type StopReason,
+  sumUsage,
+  type TextContent,
+  type ThinkingContent,
+  type ToolCall,
+  type ToolResultMessage,
+  type Usage,
+  type UserMessage,
+  userMessage,
+} from "./messages.js";
+export type { AssistantMessageEvent, AssistantStream, LlmContext, LlmTool, Model, StreamFn, StreamOptions } from "./stream.js";
+export { type AgentTool, type AgentToolResult, defineTool, type ParametersOf, type ToolCallPosition, ToolRegistry } from "./tool.js";
+export { dropFailedTail, pairToolCalls, toLlmMessages, toWellFormed } from "./transcript.js";

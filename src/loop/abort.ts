@@ -1,0 +1,96 @@
+/** The run's own signal, derived from the caller's, and what waits for it (SPEC 7). */
+import { errorText } from "../errors.js";
+
+/** What a race gives when the abort came first. */
+export const ABORTED: unique symbol = Symbol("aborted");
+
+export class RunAbort {
+  readonly #controller = new AbortController();
+  readonly #caller: AbortSignal | undefined;
+  readonly #graceMs: number;
+  readonly #onAbort = new Set<() => void>();
+  #graceTimer: ReturnType<typeof setTimeout> | undefined;
+  aborted = false;
+  /** Called when the time to settle after an abort is over. */
+  onGraceOver: (() => void) | undefined;
+
+  /** The one listener on the caller's signal; `dispose` removes it (SPEC 7.1). */
+  constructor(caller: AbortSignal | undefined, graceMs: number) {
+    this.#caller = caller;
+    this.#graceMs = graceMs;
+    liftListenerLimit(this.#controller.signal);
+    if (caller?.aborted) this.abort(caller.reason);
+    else caller?.addEventListener("abort", this.#onCallerAbort);
+  }
+
+  /** What streams, hooks and tools get; it carries the caller's reason. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** The reason as words. */
+  get reasonText(): string {
+    return errorText(this.signal.reason);
+  }
+
+  abort(reason: unknown): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.#graceTimer = startTimer(() => this.onGraceOver?.(), this.#graceMs);
+    this.#controller.abort(reason);
+    for (const callback of this.#onAbort) callback();
+  }
+
+  /** Calls back once at the abort. Returns what takes the callback back. */
+  onAbort(callback: () => void): () => void {
+    this.#onAbort.add(callback);
+    return () => this.#onAbort.delete(callback);
+  }
+
+  /** The value, or ABORTED as soon as the run is aborted. What comes later is ignored, also a rejection. */
+  race<T>(value: PromiseLike<T>): Promise<T | typeof ABORTED> {
+    return new Promise((resolve, reject) => {
+      if (this.aborted) resolve(ABORTED);
+      const stop = this.onAbort(() => {
+        stop();
+        resolve(ABORTED);
+      });
+      Promise.resolve(value).then(
+        (settled) => {
+          stop();
+          resolve(settled);
+        },
+        (error: unknown) => {
+          stop();
+          reject(error);
+        },
+      );
+    });
+  }
+
+  dispose(): void {
+    clearTimeout(this.#graceTimer);
+    this.#caller?.removeEventListener("abort", this.#onCallerAbort);
+  }
+
+  readonly #onCallerAbort = (): void => this.abort(this.#caller?.reason);
+}
+
+/** Timers hold at most 2^31 - 1 ms; a longer time is as good as that one. Infinity gives none. */
+export function startTimer(callback: () => void, ms: number): ReturnType<typeof setTimeout> | undefined {
+  return ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(callback, Math.min(ms, 2 ** 31 - 1));
+}
+
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+}
+
+/**
+ * Node warns of a leak at the 11th listener on one signal, which 11 parallel tools reach. A signal for each call would cost
+ * more than the call; so the run's one is allowed any number, where there is such a limit.
+ */
+function liftListenerLimit(signal: AbortSignal): void {
+  const host = (globalThis as { process?: { getBuiltinModule?(id: string): unknown } }).process;
+  const events = host?.getBuiltinModule?.("node:events") as { setMaxListeners?(n: number, target: EventTarget): void } | undefined;
+  events?.setMaxListeners?.(0, signal);
+}

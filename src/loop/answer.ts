@@ -1,0 +1,98 @@
+/** The final message of a model call, made safe before anyone sees it (SPEC 2.3, 5.4, 7.3). */
+import { argumentsErrorText } from "../message-builder.js";
+import { type AssistantMessage, emptyUsage, type ModelErrorInfo, type TextContent, type ToolCall } from "../messages.js";
+import { parseObject } from "../partial-json.js";
+import { isToolCall } from "../transcript.js";
+import { copyJson, isStopReason } from "./snapshot.js";
+
+type AnswerBlock = AssistantMessage["content"][number];
+
+/** Why a call ended other than by the model's own `done`. */
+export interface Failure {
+  stopReason: "error" | "aborted";
+  errorMessage: string;
+  errorInfo?: ModelErrorInfo;
+}
+
+/**
+ * A message of the loop's own from what a StreamFn gave: its shape made sure, ids unique, arguments objects, the stop
+ * reason one of five. `defaults` fills what is missing.
+ */
+export function finalAnswer(given: object, defaults: AssistantMessage, turn: number, failure?: Failure): AssistantMessage {
+  const source = given as Partial<AssistantMessage<string>>;
+  const content = finalContent(source.content, turn);
+  const message: AssistantMessage = {
+    ...source,
+    role: "assistant",
+    content,
+    api: source.api ?? defaults.api,
+    provider: source.provider ?? defaults.provider,
+    model: source.model ?? defaults.model,
+    usage: source.usage ? { ...source.usage, cost: source.usage.cost ? { ...source.usage.cost } : emptyUsage().cost } : emptyUsage(),
+    timestamp: defaults.timestamp,
+    stopReason: "stop",
+  };
+  if (failure) return Object.assign(message, failure);
+  if (isStopReason(source.stopReason)) message.stopReason = source.stopReason;
+  else {
+    message.stopReason = content.some(isToolCall) ? "toolUse" : "stop";
+    if (source.stopReason !== undefined) message.rawStopReason = String(source.stopReason);
+  }
+  return message;
+}
+
+function finalContent(given: unknown, turn: number): AnswerBlock[] {
+  if (typeof given === "string") return given === "" ? [] : [{ type: "text", text: given }];
+  if (!Array.isArray(given)) return [];
+  const content: AnswerBlock[] = [];
+  const calls: ToolCall[] = [];
+  for (const block of given) {
+    if (typeof block !== "object" || block === null) continue;
+    const copy: AnswerBlock = block.type === "toolCall" ? safeCall(block) : { ...block };
+    if (copy.type === "text" && typeof copy.text !== "string") (copy as TextContent).text = String(copy.text ?? "");
+    if (copy.type === "toolCall") calls.push(copy);
+    content.push(copy);
+  }
+  makeIdsUnique(calls, turn);
+  return content;
+}
+
+function safeCall(given: ToolCall): ToolCall {
+  const call: ToolCall = { ...given, name: typeof given.name === "string" ? given.name : "", arguments: {} };
+  const source: unknown = given.arguments;
+  if (source === undefined || source === null || source === "") return call;
+  try {
+    const value = typeof source === "string" ? parseObject(source) : source;
+    const copy = typeof value === "object" && value !== null && !Array.isArray(value) ? copyJson(value) : undefined;
+    if (copy) call.arguments = copy as ToolCall["arguments"];
+    else call.argumentsError = argumentsErrorText(source);
+  } catch (error) {
+    call.argumentsError = `The tool call's arguments cannot be used: ${(error as Error).message}. Send the call again with plain JSON.`;
+  }
+  return call;
+}
+
+/** An empty id becomes `call_<turn>_<index>`; a repeated one gets a suffix, the first keeps its own. */
+function makeIdsUnique(calls: ToolCall[], turn: number): void {
+  const only = calls.length === 1 ? (calls[0] as ToolCall) : undefined;
+  if (calls.length === 0 || (typeof only?.id === "string" && only.id.trim() !== "")) return;
+  const own = new Set<string>();
+  const again: ToolCall[] = [];
+  for (let index = 0; index < calls.length; index++) {
+    const call = calls[index] as ToolCall;
+    const id: unknown = call.id;
+    if (typeof id === "string" ? id.trim() === "" : typeof id !== "number") {
+      call.id = `call_${turn}_${index}`;
+      again.push(call);
+    } else {
+      call.id = String(id);
+      if (own.has(call.id)) again.push(call);
+      else own.add(call.id);
+    }
+  }
+  for (const call of again) {
+    const base = call.id;
+    for (let suffix = 2; own.has(call.id); suffix++) call.id = `${base}_${suffix}`;
+    own.add(call.id);
+  }
+}

@@ -1,0 +1,98 @@
+/** The hooks between two turns (SPEC 4.4 g to i, 6.3, 6.4). Each gives the ending it leads to, if any. */
+import type { NextTurn, TurnContext } from "../config.js";
+import { describe, errorText, TurnLoopError } from "../errors.js";
+import type { AgentEvent, RunOutcome } from "../events.js";
+import type { AssistantMessage, ToolResultMessage } from "../messages.js";
+import { ABORTED, isThenable } from "./abort.js";
+import { type Incoming, takeIn } from "./incoming.js";
+import { RequestLog } from "./request.js";
+import { contextView, isStopping, type Run, setCopy } from "./run.js";
+import { copyAnswer, copyMessage } from "./snapshot.js";
+
+/** How a run ended and why. */
+export interface Ending {
+  outcome: RunOutcome;
+  error?: Extract<AgentEvent, { type: "agent_end" }>["error"];
+}
+
+export function isEnding(value: Incoming[] | Ending): value is Ending {
+  return "outcome" in value;
+}
+
+export function abortedEnding(run: Run): Ending {
+  return { outcome: "aborted", error: { message: `Aborted: ${run.abort.reasonText}` } };
+}
+
+export async function askToPrepare(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): Promise<Ending | undefined> {
+  try {
+    let next: unknown = run.config.prepareNextTurn?.(turnContext(run, answer, results), run.abort.signal);
+    if (isThenable(next)) next = await run.abort.race(next);
+    if (next === ABORTED || isStopping(run)) return abortedEnding(run);
+    if (next) applyNextTurn(run, next as NextTurn);
+  } catch (error) {
+    return hookFailure(run, "prepareNextTurn", error);
+  }
+  return undefined;
+}
+
+export async function askToStop(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): Promise<Ending | undefined> {
+  try {
+    const asking = Object.assign(turnContext(run, answer, results), { turn: run.turn });
+    let stop: unknown = run.config.shouldStopAfterTurn?.(asking);
+    if (isThenable(stop)) stop = await run.abort.race(stop);
+    if (stop === ABORTED || isStopping(run)) return abortedEnding(run);
+    return stop ? { outcome: "stopped" } : undefined;
+  } catch (error) {
+    return hookFailure(run, "shouldStopAfterTurn", error);
+  }
+}
+
+/**
+ * Asks a queue. Not begun once the run is stopping; once begun it is waited for, and what it returns always reaches the
+ * transcript, so that nothing taken from a queue is lost (SPEC 7.2).
+ */
+export async function poll(run: Run, hook: "getSteeringMessages" | "getFollowUpMessages"): Promise<Incoming[] | Ending> {
+  const ask = run.config[hook];
+  if (!ask) return [];
+  if (isStopping(run)) return abortedEnding(run);
+  try {
+    const messages: unknown = (await ask.call(run.config)) ?? [];
+    if (!Array.isArray(messages)) {
+      throw new TurnLoopError("invalid_argument", `it must return an array of messages; got ${describe(messages)}.`);
+    }
+    return messages.length === 0 && isStopping(run) ? abortedEnding(run) : takeIn(messages);
+  } catch (error) {
+    return hookFailure(run, hook, error);
+  }
+}
+
+function turnContext(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): TurnContext {
+  const context: TurnContext = {
+    message: copyAnswer(answer),
+    toolResults: results.map(copyMessage),
+    context: contextView(run),
+    newMessages: [],
+  };
+  return setCopy(context, "newMessages", run.added);
+}
+
+/** A field that is left out keeps its value (SPEC 6.4). */
+function applyNextTurn(run: Run, next: NextTurn): void {
+  const { messages, systemPrompt, tools } = next.context ?? {};
+  if (messages !== undefined && !Array.isArray(messages)) {
+    throw new TurnLoopError("invalid_argument", `context.messages must be an array; got ${describe(messages)}.`);
+  }
+  if (messages) {
+    run.transcript = messages.slice();
+    run.requestLog = new RequestLog();
+  }
+  run.systemPrompt = systemPrompt ?? run.systemPrompt;
+  run.toolSource = tools ?? run.toolSource;
+  run.model = next.model ?? run.model;
+  run.streamOptions = next.streamOptions ?? run.streamOptions;
+}
+
+function hookFailure(run: Run, hook: string, error: unknown): Ending {
+  if (run.abort.aborted) return abortedEnding(run);
+  return { outcome: "error", error: { message: `${hook} failed: ${errorText(error)}` } };
+}

@@ -1,0 +1,41 @@
+/** Messages that come into a run from its host: prompts, steering, follow-ups. */
+import { describe, TurnLoopError } from "../errors.js";
+import type { AgentMessage, ImageContent, TextContent } from "../messages.js";
+import { copyMessage } from "./snapshot.js";
+
+/** A message for the transcript, and the copy that events show. */
+export interface Incoming {
+  message: AgentMessage;
+  shown: AgentMessage;
+}
+
+/** Throws `invalid_argument` for what is not a message. */
+export function takeIn(messages: readonly AgentMessage[]): Incoming[] {
+  return messages.map((message, index) => {
+    if (typeof message?.role === "string") return { message, shown: copyMessage(message) };
+    throw new TurnLoopError("invalid_argument", `expected messages with a role; got ${describe(message)} at index ${index}.`);
+  });
+}
+
+/** Throws `no_prompts` unless there is something to say (SPEC 4.3). */
+export function assertPrompts(prompts: unknown): asserts prompts is AgentMessage[] {
+  if (!Array.isArray(prompts) || prompts.length === 0) {
+    throw new TurnLoopError(
+      "no_prompts",
+      `A run needs a non-empty array of prompt messages; got ${describe(prompts)}. To go on without one use runAgentLoopContinue.`,
+    );
+  }
+  for (const prompt of prompts) {
+    if (typeof prompt?.role !== "string") {
+      throw new TurnLoopError("no_prompts", `Each prompt must be a message with a role; got ${describe(prompt)}. Use userMessage(text).`);
+    }
+    if (prompt.role === "user" && isEmpty(prompt.content)) {
+      throw new TurnLoopError("no_prompts", `A prompt needs text or an image; got ${describe(prompt)}.`);
+    }
+  }
+}
+
+function isEmpty(content: string | (TextContent | ImageContent)[] | undefined): boolean {
+  if (!content) return true;
+  return Array.isArray(content) && content.every((block) => block?.type === "text" && block.text === "");
+}

@@ -1,0 +1,205 @@
+/** The state of one run: made by loop.ts, passed along, gone with the run (SPEC 4.1). */
+import type { AgentContext, AgentLoopConfig } from "../config.js";
+import { describe, TurnLoopError } from "../errors.js";
+import type { AgentEventSink } from "../events.js";
+import type { AgentMessage } from "../messages.js";
+import type { LlmTool, Model, StreamFn, StreamOptions } from "../stream.js";
+import { type AgentTool, assertTool, duplicateTool } from "../tool.js";
+import { RunAbort } from "./abort.js";
+import { type ToolSchema, toolSchema } from "./arguments.js";
+import { Delivery } from "./delivery.js";
+import { RequestLog } from "./request.js";
+
+const DEFAULT_ABORT_GRACE_MS = 250;
+
+export interface Run {
+  readonly config: AgentLoopConfig;
+  readonly streamFn: StreamFn;
+  readonly abort: RunAbort;
+  readonly delivery: Delivery;
+  readonly now: () => number;
+  /** What the next requests are made of; replaced by `prepareNextTurn`. */
+  systemPrompt: string;
+  model: Model;
+  streamOptions: StreamOptions | undefined;
+  toolSource: Iterable<AgentTool> | undefined;
+  transcript: AgentMessage[];
+  requestLog: RequestLog;
+  /** The tools of the current turn. */
+  readonly tools: ToolSet;
+  /** What the run has added: what its promise resolves with. */
+  readonly added: AgentMessage[];
+  /** From 1. */
+  turn: number;
+  /** Answers in a row whose calls were cut by the output limit. */
+  truncatedTurns: number;
+}
+
+/** Throws a TurnLoopError for misuse; nothing has happened then (SPEC 4.3). */
+export function createRun(
+  context: AgentContext,
+  config: AgentLoopConfig,
+  emit: AgentEventSink,
+  signal: AbortSignal | undefined,
+  streamFn: StreamFn,
+): Run {
+  assertArguments(context, config, emit, signal, streamFn);
+  const tools = new ToolSet();
+  tools.refresh(context.tools);
+  const graceMs = config.abortGraceMs ?? DEFAULT_ABORT_GRACE_MS;
+  const abort = new RunAbort(signal, graceMs);
+  return {
+    config,
+    streamFn,
+    abort,
+    delivery: new Delivery(emit, abort, graceMs),
+    now: config.now ? () => (config.now as () => number)() : () => Date.now(),
+    systemPrompt: context.systemPrompt,
+    model: config.model,
+    streamOptions: config.streamOptions,
+    toolSource: context.tools,
+    transcript: context.messages.slice(),
+    requestLog: new RequestLog(),
+    tools,
+    added: [],
+    turn: 0,
+    truncatedTurns: 0,
+  };
+}
+
+/** No model call and no tool starts any more: the run was aborted or its sink failed (SPEC 4.10, 7.3). */
+export function isStopping(run: Run): boolean {
+  return run.abort.aborted || run.delivery.failure !== undefined;
+}
+
+export function append(run: Run, message: AgentMessage): void {
+  run.transcript.push(message);
+  run.added.push(message);
+}
+
+/** The context as hooks see it: arrays of their own (SPEC 6.2). Messages are copied when they are looked at. */
+export function contextView(run: Run): AgentContext {
+  const view: AgentContext = setCopy({ systemPrompt: run.systemPrompt, messages: [] as AgentMessage[] }, "messages", run.transcript);
+  if (run.toolSource) view.tools = run.tools.list.slice();
+  return view;
+}
+
+/** Up to this length a list is copied at once: cheaper than to define when it will be. */
+const SHORT = 256;
+
+/** Sets `key` to a copy of the list as it is now; a long one is copied only when it is read, so that a turn does not pay for the history. */
+export function setCopy<T extends object, I>(
+  target: T,
+  key: keyof T,
+  list: readonly I[],
+  copy = (items: readonly I[]) => items.slice(),
+): T {
+  const { length } = list;
+  if (length <= SHORT) {
+    target[key] = copy(list) as T[keyof T];
+    return target;
+  }
+  let value: unknown;
+  return Object.defineProperty(target, key, {
+    enumerable: true,
+    configurable: true,
+    get: () => (value ??= copy(list.slice(0, length))),
+    set: (replacement: unknown) => {
+      value = replacement;
+    },
+  });
+}
+
+/** The tools of a turn by name, with what the model is shown of them. Rebuilt only when the source lists other tools. */
+export class ToolSet {
+  list: AgentTool[] = [];
+  declarations: LlmTool[] = [];
+  #byName = new Map<string, { tool: AgentTool; schema: ToolSchema }>();
+
+  /** Throws `invalid_tool` or `duplicate_tool`. */
+  refresh(source: Iterable<AgentTool> | undefined): this {
+    if (this.#isCurrent(source)) return this;
+    const list = [...(source ?? [])];
+    const byName = new Map<string, { tool: AgentTool; schema: ToolSchema }>();
+    for (const tool of list) {
+      assertTool(tool);
+      if (byName.has(tool.name)) throw duplicateTool(tool.name);
+      byName.set(tool.name, { tool, schema: toolSchema(tool) });
+    }
+    this.declarations = [...byName.values()].map(({ tool, schema }) => ({
+      name: tool.name,
+      description: tool.description ?? "",
+      parameters: schema.json,
+    }));
+    this.list = list;
+    this.#byName = byName;
+    return this;
+  }
+
+  get(name: string): { tool: AgentTool; schema: ToolSchema } | undefined {
+    return this.#byName.get(name);
+  }
+
+  #isCurrent(source: Iterable<AgentTool> | undefined): boolean {
+    let index = 0;
+    for (const tool of source ?? []) if (this.list[index++] !== tool) return false;
+    return index === this.list.length;
+  }
+}
+
+function assertArguments(context: unknown, config: unknown, emit: unknown, signal: unknown, streamFn: unknown): void {
+  const { messages, systemPrompt, tools } = (context ?? {}) as Partial<AgentContext>;
+  expect(Array.isArray(messages), "context.messages", "an array of messages", messages);
+  expect(systemPrompt === undefined || typeof systemPrompt === "string", "context.systemPrompt", "a string", systemPrompt);
+  expect(tools === undefined || isIterable(tools), "context.tools", "an iterable of tools", tools);
+  const options = (config ?? {}) as Partial<AgentLoopConfig>;
+  expect(typeof options.model === "object" && options.model !== null, "config.model", "a model with an id and a provider", options.model);
+  const { toolExecution, maxParallelToolCalls, maxTruncatedTurns, abortGraceMs } = options;
+  expect(
+    [undefined, "parallel", "sequential"].includes(toolExecution),
+    "config.toolExecution",
+    '"parallel" or "sequential"',
+    toolExecution,
+  );
+  expect(isAtLeast(1, maxParallelToolCalls), "config.maxParallelToolCalls", "a number of at least 1", maxParallelToolCalls);
+  expect(isAtLeast(1, maxTruncatedTurns), "config.maxTruncatedTurns", "a number of at least 1", maxTruncatedTurns);
+  expect(isAtLeast(0, abortGraceMs), "config.abortGraceMs", "a number of milliseconds, at least 0", abortGraceMs);
+  for (const hook of HOOKS) expect(isOptionalFunction(options[hook]), `config.${hook}`, "a function", options[hook]);
+  expect(typeof emit === "function", "emit", "a function that takes an event", emit);
+  const usable = signal === undefined || signal === null || typeof (signal as AbortSignal).addEventListener === "function";
+  expect(usable, "signal", "an AbortSignal", signal);
+  if (typeof streamFn === "function") return;
+  throw new TurnLoopError(
+    "no_stream_fn",
+    `streamFn must be a function (model, context, options) that streams an answer; got ${describe(streamFn)}.`,
+  );
+}
+
+const HOOKS = [
+  "convertToLlm",
+  "transformContext",
+  "getApiKey",
+  "beforeToolCall",
+  "afterToolCall",
+  "prepareNextTurn",
+  "shouldStopAfterTurn",
+  "getSteeringMessages",
+  "getFollowUpMessages",
+  "now",
+] as const;
+
+function expect(holds: boolean, name: string, expected: string, got: unknown): void {
+  if (!holds) throw new TurnLoopError("invalid_argument", `${name} must be ${expected}; got ${describe(got)}.`);
+}
+
+function isAtLeast(minimum: number, value: number | undefined): boolean {
+  return value === undefined || (typeof value === "number" && value >= minimum);
+}
+
+function isOptionalFunction(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === "function";
+}
+
+function isIterable(value: unknown): boolean {
+  return typeof (value as Iterable<unknown> | null)?.[Symbol.iterator] === "function";
+}

@@ -1,0 +1,149 @@
+/** Copies that make events safe to keep and the transcript safe from whoever writes to them (SPEC 4.8). */
+import type { AgentMessage, AssistantMessage, ImageContent, StopReason, TextContent, ToolCall, ToolResultMessage } from "../messages.js";
+
+type Content = TextContent | ImageContent;
+type AnswerBlock = AssistantMessage["content"][number];
+
+/** Arguments nested deeper are refused: validators and wire clients recurse (SPEC 5.4). */
+const MAX_DEPTH = 1000;
+
+/**
+ * A deep copy of JSON data. Throws on what JSON cannot hold: cycles, bigints, nesting beyond 1,000 levels. Drops undefined
+ * and functions. `dropUnsafeKeys` leaves out keys that could reach a prototype: `__proto__`, and `constructor` or
+ * `prototype` holding an object (SPEC 5.7). `size` counts the values copied.
+ */
+export function copyJson(value: unknown, dropUnsafeKeys = false, size?: { values: number }, depth = 0): unknown {
+  if (size) size.values++;
+  if (typeof value !== "object" || value === null) {
+    if (typeof value === "bigint") throw new Error("a bigint is not JSON");
+    return typeof value === "function" || typeof value === "symbol" ? undefined : value;
+  }
+  if (depth >= MAX_DEPTH) throw new Error(`nested deeper than ${MAX_DEPTH} levels`);
+  if (Array.isArray(value)) return value.map((item) => copyJson(item, dropUnsafeKeys, size, depth + 1) ?? null);
+  const copy: Record<string, unknown> = {};
+  for (const key in value) {
+    if (!Object.hasOwn(value, key)) continue;
+    const item = copyJson((value as Record<string, unknown>)[key], dropUnsafeKeys, size, depth + 1);
+    if (item === undefined) continue;
+    if (key !== "__proto__") {
+      if (!dropUnsafeKeys || !isUnsafe(key, item)) copy[key] = item;
+    } else if (!dropUnsafeKeys) {
+      Object.defineProperty(copy, key, { value: item, enumerable: true, configurable: true, writable: true });
+    }
+  }
+  return copy;
+}
+
+function isUnsafe(key: string, item: unknown): boolean {
+  return (key === "constructor" || key === "prototype") && typeof item === "object" && item !== null;
+}
+
+/** A copy that shares nothing a listener could write to, the host's own `details` aside. */
+export function copyMessage<M extends AgentMessage>(message: M): M {
+  if (message.role === "assistant") return copyAnswer(message as AssistantMessage) as M;
+  if (message.role === "user") {
+    const { content } = message as { content: string | Content[] };
+    return { ...message, content: typeof content === "string" ? content : copyContent(content) };
+  }
+  if (message.role === "toolResult") return copyResultMessage(message as ToolResultMessage) as M;
+  return copyPlain(message, new Map());
+}
+
+function copyResultMessage(message: ToolResultMessage): ToolResultMessage {
+  const copy = { ...message, content: copyContent(message.content) };
+  if (copy.usage) copy.usage = copyUsage(copy.usage);
+  return copy;
+}
+
+export function copyContent(content: readonly Content[]): Content[] {
+  return content.map((block) => ({ ...block }));
+}
+
+export function copyAnswer(message: AssistantMessage): AssistantMessage {
+  return { ...message, content: message.content.map(copyBlock), usage: copyUsage(message.usage) };
+}
+
+function copyBlock(block: AnswerBlock): AnswerBlock {
+  return block.type === "toolCall" ? { ...block, arguments: copyJson(block.arguments) as ToolCall["arguments"] } : { ...block };
+}
+
+export function copyUsage(usage: AssistantMessage["usage"]): AssistantMessage["usage"] {
+  return { ...usage, cost: { ...usage?.cost } };
+}
+
+/** Any data of a host: plain objects and arrays are copied, cycles kept, everything else is shared. */
+export function copyPlain<T>(value: T, seen: Map<object, unknown>): T {
+  if (typeof value !== "object" || value === null) return value;
+  const known = seen.get(value);
+  if (known) return known as T;
+  if (Array.isArray(value)) {
+    const copy: unknown[] = [];
+    seen.set(value, copy);
+    for (const item of value) copy.push(copyPlain(item, seen));
+    return copy as T;
+  }
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return value;
+  const copy = Object.create(prototype);
+  seen.set(value, copy);
+  for (const key of Object.keys(value)) {
+    const item = copyPlain((value as Record<string, unknown>)[key], seen);
+    Object.defineProperty(copy, key, { value: item, enumerable: true, configurable: true, writable: true });
+  }
+  return copy;
+}
+
+/** Snapshots of one answer while it streams. A delta costs O(blocks): only the block it is about is copied anew. */
+export class AnswerSnapshots {
+  readonly #timestamp: number | undefined;
+  #sources: unknown[] = [];
+  #copies: AnswerBlock[] = [];
+  #calls: { copy: ToolCall["arguments"]; values: number; age: number }[] = [];
+
+  /** `timestamp` replaces the StreamFn's own (SPEC 2.2). */
+  constructor(timestamp: number | undefined) {
+    this.#timestamp = timestamp;
+  }
+
+  /** `changed` is the block the event is about; undefined: any may have changed. */
+  take(partial: AssistantMessage<string>, changed: number | undefined): AssistantMessage {
+    const source = Array.isArray(partial.content) ? partial.content : [];
+    const content: AnswerBlock[] = new Array(source.length);
+    for (let i = 0; i < source.length; i++) {
+      const block = source[i] as AnswerBlock;
+      if (i === changed || changed === undefined || this.#sources[i] !== block) {
+        this.#sources[i] = block;
+        this.#copies[i] = this.#copyBlock(block, i);
+      }
+      content[i] = this.#copies[i] as AnswerBlock;
+    }
+    const stopReason = isStopReason(partial.stopReason) ? partial.stopReason : "stop";
+    const snapshot: AssistantMessage = { ...partial, role: "assistant", content, usage: copyUsage(partial.usage), stopReason };
+    if (this.#timestamp !== undefined) snapshot.timestamp = this.#timestamp;
+    return snapshot;
+  }
+
+  #copyBlock(block: AnswerBlock, index: number): AnswerBlock {
+    return block?.type === "toolCall" ? { ...block, arguments: this.#copyArguments(block.arguments, index) } : { ...block };
+  }
+
+  /** Growing arguments are copied again only after as many deltas as the last copy had values by 8: amortised constant cost. */
+  #copyArguments(source: unknown, index: number): ToolCall["arguments"] {
+    const last = this.#calls[index];
+    if (last && ++last.age <= last.values >> 3) return last.copy;
+    const size = { values: 0 };
+    let copy: unknown;
+    try {
+      copy = copyJson(source, false, size);
+    } catch {
+      copy = undefined;
+    }
+    const usable = typeof copy === "object" && copy !== null && !Array.isArray(copy) ? (copy as ToolCall["arguments"]) : {};
+    this.#calls[index] = { copy: usable, values: size.values, age: 0 };
+    return usable;
+  }
+}
+
+export function isStopReason(reason: unknown): reason is StopReason {
+  return reason === "stop" || reason === "toolUse" || reason === "length" || reason === "error" || reason === "aborted";
+}

@@ -1,0 +1,149 @@
+/** All tool calls of one answer: every one gets a start, an end and a result message (SPEC 5.2, 5.3, 5.9). */
+import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
+import type { AgentToolResult } from "../tool.js";
+import { isToolCall } from "../transcript.js";
+import { isThenable } from "./abort.js";
+import type { Answer } from "./assistant.js";
+import { toolResultMessage } from "./results.js";
+import { append, isStopping, type Run } from "./run.js";
+import { copyAnswer, copyMessage } from "./snapshot.js";
+import { type CallBatch, OpenCall } from "./tool-call.js";
+import { notExecuted } from "./tool-call-results.js";
+
+export interface BatchOutcome {
+  results: ToolResultMessage[];
+  /** The results as events show them. */
+  shown: ToolResultMessage[];
+  /** Every result asked for the end of the run. */
+  terminate: boolean;
+}
+
+const NO_CALLS: BatchOutcome = { results: [], shown: [], terminate: false };
+
+/** Answers every call of the answer. Without calls it costs no await. */
+export function runToolBatch(run: Run, { message, shown }: Answer): BatchOutcome | Promise<BatchOutcome> {
+  return message.content.some(isToolCall) ? new Batch(run, message, shown).answerAll() : NO_CALLS;
+}
+
+class Batch implements CallBatch {
+  readonly run: Run;
+  readonly answer: AssistantMessage;
+  readonly #calls: OpenCall[] = [];
+  readonly #outcome: BatchOutcome = { results: [], shown: [], terminate: true };
+  #hookCopy: AssistantMessage | undefined;
+  #hookCalls: ToolCall[] | undefined;
+  /** Goes on after an execution. */
+  #onAnswered: () => void = () => {};
+
+  constructor(run: Run, answer: AssistantMessage, shown: AssistantMessage) {
+    this.run = run;
+    this.answer = answer;
+    for (let i = 0; i < answer.content.length; i++) {
+      const call = answer.content[i];
+      if (call?.type === "toolCall") this.#calls.push(new OpenCall(this, call, shown.content[i] as ToolCall, this.#calls.length));
+    }
+  }
+
+  answerAll(): Promise<BatchOutcome> {
+    const { abort, config, tools } = this.run;
+    abort.onGraceOver = () => {
+      for (const call of this.#calls) call.giveUp();
+    };
+    const sequential = this.#calls.some(({ call }) => tools.get(call.name)?.tool.executionMode === "sequential");
+    return sequential || config.toolExecution === "sequential" ? this.#runSequentially() : this.#runConcurrently();
+  }
+
+  async #runSequentially(): Promise<BatchOutcome> {
+    const { delivery } = this.run;
+    for (const call of this.#calls) {
+      const refusal = await this.#prepare(call);
+      if (refusal) this.#answerCall(call, refusal);
+      else await this.#executeAll([call], 1);
+      this.#deliverResult(call);
+      if (delivery.busy) await delivery.delivered();
+    }
+    return this.#outcome;
+  }
+
+  async #runConcurrently(): Promise<BatchOutcome> {
+    const { config, delivery } = this.run;
+    const ready: OpenCall[] = [];
+    for (const call of this.#calls) {
+      let refusal = this.#prepare(call);
+      if (isThenable(refusal)) refusal = await refusal;
+      if (refusal) this.#answerCall(call, refusal);
+      else ready.push(call);
+    }
+    if (ready.length > 0) await this.#executeAll(ready, config.maxParallelToolCalls ?? ready.length);
+    for (const call of this.#calls) this.#deliverResult(call);
+    if (delivery.busy) await delivery.delivered();
+    return this.#outcome;
+  }
+
+  #prepare(call: OpenCall): ReturnType<OpenCall["prepare"]> {
+    const { delivery } = this.run;
+    const { id: toolCallId, name: toolName } = call.call;
+    const wait = delivery.deliver({ type: "tool_execution_start", toolCallId, toolName, args: call.shown.arguments });
+    return wait ? delivery.delivered().then(() => call.prepare()) : call.prepare();
+  }
+
+  /** Starts the calls in source order, in one tick up to the limit; each that ends makes room for the next. */
+  #executeAll(ready: OpenCall[], limit: number): Promise<void> {
+    return new Promise((resolve) => {
+      let started = 0;
+      let answered = 0;
+      let starting = false;
+      const startMore = (): void => {
+        if (starting) return; // a call that settles at once would start the next one inside this loop
+        starting = true;
+        for (let call = ready[started]; call && started - answered < limit; call = ready[started]) {
+          started++;
+          if (isStopping(this.run)) this.onExecuted(call, notExecuted(this.run));
+          else call.execute();
+        }
+        starting = false;
+      };
+      this.#onAnswered = () => {
+        answered++;
+        if (answered === ready.length) resolve();
+        else startMore();
+      };
+      startMore();
+    });
+  }
+
+  onExecuted(call: OpenCall, result: AgentToolResult): void {
+    if (this.run.config.afterToolCall && !this.run.abort.aborted) call.finish(result).then((final) => this.#endExecution(call, final));
+    else this.#endExecution(call, result);
+  }
+
+  #endExecution(call: OpenCall, result: AgentToolResult): void {
+    this.#answerCall(call, result);
+    this.#onAnswered();
+  }
+
+  hookView(index: number): { assistantMessage: AssistantMessage; toolCall: ToolCall } {
+    this.#hookCopy ??= copyAnswer(this.answer);
+    this.#hookCalls ??= this.#hookCopy.content.filter(isToolCall);
+    return { assistantMessage: this.#hookCopy, toolCall: this.#hookCalls[index] as ToolCall };
+  }
+
+  /** The message is made before the event, whose listeners may write to the result. */
+  #answerCall(call: OpenCall, result: AgentToolResult): void {
+    const { id: toolCallId, name: toolName } = call.call;
+    call.message = toolResultMessage(call.call, result);
+    if (result.terminate !== true) this.#outcome.terminate = false;
+    this.run.delivery.deliver({ type: "tool_execution_end", toolCallId, toolName, result, isError: result.isError === true });
+  }
+
+  #deliverResult(call: OpenCall): void {
+    const message = call.message as ToolResultMessage;
+    message.timestamp = this.run.now();
+    append(this.run, message);
+    const shown = copyMessage(message);
+    this.#outcome.results.push(message);
+    this.#outcome.shown.push(shown);
+    this.run.delivery.deliver({ type: "message_start", message: shown });
+    this.run.delivery.deliver({ type: "message_end", message: shown });
+  }
+}

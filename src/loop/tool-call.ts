@@ -1,0 +1,236 @@
+/** One tool call: prepare, execute, finalise (SPEC 5.6 to 5.13, 7.4). Nothing here throws. */
+import type { AfterToolCallResult, BeforeToolCallResult } from "../config.js";
+import { errorText } from "../errors.js";
+import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
+import type { AgentTool, AgentToolResult } from "../tool.js";
+import { ABORTED, isThenable, type RunAbort, startTimer } from "./abort.js";
+import { isInvalid, validateArguments } from "./arguments.js";
+import { errorResult, normalizeResult } from "./results.js";
+import { contextView, isStopping, type Run } from "./run.js";
+import { copyJson } from "./snapshot.js";
+import { argumentsUnusable, notExecuted, stillRunning, thrownResult, truncatedCall, unknownTool } from "./tool-call-results.js";
+
+/** What a call knows of the batch it is part of. */
+export interface CallBatch {
+  readonly run: Run;
+  readonly answer: AssistantMessage;
+  /** The answer as hooks see it: a copy of its own, made when the first hook asks. */
+  hookView(index: number): { assistantMessage: AssistantMessage; toolCall: ToolCall };
+  /** An execution has settled, timed out, or was given up. */
+  onExecuted(call: OpenCall, result: AgentToolResult): void;
+}
+
+/** The result that takes the place of an execution; undefined: the call may be executed. */
+type Refusal = AgentToolResult | undefined;
+
+export class OpenCall {
+  readonly #batch: CallBatch;
+  readonly call: ToolCall;
+  /** The copy of the call that events show. */
+  readonly shown: ToolCall;
+  readonly index: number;
+  #tool: AgentTool | undefined;
+  #args: unknown;
+  #executing = false;
+  #limit: TimeLimit | undefined;
+  /** Set as soon as the call is answered. */
+  message: ToolResultMessage | undefined;
+
+  constructor(batch: CallBatch, call: ToolCall, shown: ToolCall, index: number) {
+    this.#batch = batch;
+    this.call = call;
+    this.shown = shown;
+    this.index = index;
+  }
+
+  /** Lookup, `prepareArguments`, validation, `beforeToolCall`. Without async parts it costs no await. */
+  prepare(): Refusal | Promise<Refusal> {
+    const { run, answer } = this.#batch;
+    const { call } = this;
+    if (answer.stopReason === "length") return truncatedCall();
+    if (isStopping(run)) return notExecuted(run);
+    const entry = run.tools.get(call.name);
+    if (!entry) return unknownTool(run, call);
+    if (call.argumentsError) return errorResult(call.argumentsError);
+    const { tool, schema } = entry;
+    this.#tool = tool;
+    let validated: unknown;
+    try {
+      const given = tool.prepareArguments ? tool.prepareArguments(copyJson(call.arguments)) : call.arguments;
+      validated = validateArguments(tool, schema, given);
+    } catch (error) {
+      return argumentsUnusable(tool, error);
+    }
+    if (isThenable(validated) || run.config.beforeToolCall) return this.#prepareSlowly(validated);
+    return this.#accept(validated);
+  }
+
+  async #prepareSlowly(validating: unknown): Promise<Refusal> {
+    const { run } = this.#batch;
+    try {
+      const validated = isThenable(validating) ? await run.abort.race(validating) : validating;
+      if (validated === ABORTED) return notExecuted(run);
+      const refusal = this.#accept(validated);
+      return refusal || !run.config.beforeToolCall ? refusal : await this.#askBefore();
+    } catch (error) {
+      return argumentsUnusable(this.#tool as AgentTool, error);
+    }
+  }
+
+  #accept(validated: unknown): Refusal {
+    if (isInvalid(validated)) return errorResult(validated.error);
+    this.#args = validated;
+    return undefined;
+  }
+
+  async #askBefore(): Promise<Refusal> {
+    const { run } = this.#batch;
+    const args = this.#args;
+    const asked = copyArgs(args);
+    let decision: unknown;
+    try {
+      decision = run.config.beforeToolCall?.({ ...this.#batch.hookView(this.index), args, context: contextView(run) }, run.abort.signal);
+      if (isThenable(decision)) decision = await run.abort.race(decision);
+    } catch (error) {
+      return isStopping(run) ? notExecuted(run) : errorResult(`Tool call blocked: beforeToolCall failed: ${errorText(error)}`);
+    }
+    if (decision === ABORTED || isStopping(run)) return notExecuted(run);
+    const { block, reason, terminate, args: replaced } = (decision ?? {}) as BeforeToolCallResult;
+    if (block === true) {
+      const refused = errorResult(typeof reason === "string" && reason !== "" ? reason : "The tool call was blocked.");
+      if (terminate === true) refused.terminate = true;
+      return refused;
+    }
+    if (replaced === undefined && sameArgs(args, asked)) return undefined;
+    const entry = run.tools.get(this.call.name);
+    const validating = entry && validateArguments(entry.tool, entry.schema, replaced === undefined ? args : replaced);
+    const validated = isThenable(validating) ? await run.abort.race(validating) : validating;
+    return validated === ABORTED || isStopping(run) ? notExecuted(run) : this.#accept(validated);
+  }
+
+  /** Runs the tool; the batch hears of the result once. */
+  execute(): void {
+    const { run } = this.#batch;
+    const tool = this.#tool as AgentTool;
+    this.#executing = true;
+    const timeoutMs = tool.timeoutMs ?? run.config.toolTimeoutMs ?? 0;
+    if (timeoutMs > 0) {
+      this.#limit = new TimeLimit(run.abort, timeoutMs, (text) => this.#settle(errorResult(`Tool "${tool.name}" ${text}`)));
+    }
+    try {
+      const signal = this.#limit?.signal ?? run.abort.signal;
+      const position = { turn: run.turn, index: this.index };
+      const value: unknown = tool.execute(this.call.id, this.#args as never, signal, (partial) => this.#update(partial), position);
+      if (!isThenable(value)) this.#return(value);
+      else {
+        Promise.resolve(value).then(
+          (settled) => this.#return(settled),
+          (error: unknown) => this.#throw(error),
+        );
+      }
+    } catch (error) {
+      this.#throw(error);
+    }
+  }
+
+  /** The run was aborted and the grace is over. */
+  giveUp(): void {
+    if (this.#executing) this.#settle(stillRunning(this.#batch.run, this.#tool as AgentTool));
+  }
+
+  /** Runs `afterToolCall` on the result of the execution, unless the run is aborted. */
+  async finish(executed: AgentToolResult): Promise<AgentToolResult> {
+    const { run } = this.#batch;
+    if (run.abort.aborted) return executed;
+    const isError = executed.isError === true;
+    try {
+      const asked = { ...this.#batch.hookView(this.index), args: this.#args, result: executed, isError, context: contextView(run) };
+      let changes: unknown = run.config.afterToolCall?.(asked, run.abort.signal);
+      if (isThenable(changes)) changes = await run.abort.race(changes);
+      if (changes === ABORTED) return executed;
+      const changed = (changes ?? {}) as AfterToolCallResult;
+      return normalizeResult(this.call.name, {
+        content: changed.content ?? executed.content,
+        details: changed.details ?? executed.details,
+        usage: changed.usage ?? executed.usage,
+        terminate: changed.terminate ?? executed.terminate,
+        isError: changed.isError ?? isError,
+      });
+    } catch (error) {
+      if (run.abort.aborted) return executed;
+      const failed = errorResult(`afterToolCall failed for tool "${this.call.name}", which was executed: ${errorText(error)}`);
+      if (executed.usage !== undefined) failed.usage = executed.usage;
+      return failed;
+    }
+  }
+
+  #return(value: unknown): void {
+    const result = normalizeResult((this.#tool as AgentTool).name, value);
+    // the signal decides, not what the tool made of it (SPEC 7.4)
+    if (this.#batch.run.abort.aborted) result.isError = true;
+    this.#settle(result);
+  }
+
+  #throw(error: unknown): void {
+    this.#settle(thrownResult(this.#batch.run, this.#tool as AgentTool, error));
+  }
+
+  #settle(result: AgentToolResult): void {
+    if (!this.#executing) return;
+    this.#executing = false;
+    this.#limit?.clear();
+    this.#batch.onExecuted(this, result);
+  }
+
+  #update(partialResult: AgentToolResult): void {
+    const { run } = this.#batch;
+    if (!this.#executing || run.abort.aborted) return;
+    const { id: toolCallId, name: toolName } = this.call;
+    run.delivery.deliver({ type: "tool_execution_update", toolCallId, toolName, args: this.shown.arguments, partialResult });
+  }
+}
+
+/** A signal of the call's own, which fires at the time limit or with the run's. */
+class TimeLimit {
+  readonly #controller = new AbortController();
+  readonly #stopForwarding: () => void;
+  readonly #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(abort: RunAbort, timeoutMs: number, onTimeout: (text: string) => void) {
+    this.#stopForwarding = abort.onAbort(() => this.#controller.abort(abort.signal.reason));
+    this.#timer = startTimer(() => {
+      const text = `did not finish within its limit of ${timeoutMs} ms`;
+      onTimeout(`${text}; it may still be running or may have taken effect.`);
+      this.#controller.abort(new Error(`The tool ${text}.`));
+    }, timeoutMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+    this.#stopForwarding();
+  }
+}
+
+/** Validated arguments may hold what a schema made of them, such as dates: only plain data is copied. */
+function copyArgs(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyArgs);
+  if (!isPlain(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyArgs(item)]));
+}
+
+function sameArgs(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, i) => sameArgs(item, b[i]));
+  if (!isPlain(a) || !isPlain(b)) return Object.is(a, b);
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && sameArgs(a[key], b[key]));
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

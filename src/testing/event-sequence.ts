@@ -1,0 +1,128 @@
+import type { AgentEvent } from "../events.js";
+import type { AgentMessage, AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
+import { isFailed, isToolCall } from "../transcript.js";
+
+type EventOf<T extends AgentEvent["type"]> = Extract<AgentEvent, { type: T }>;
+
+/**
+ * Checks the events of one whole run against the grammar of SPEC 4.6 and the pairing of SPEC 2.6. Throws an Error of one
+ * line that says what is wrong at which event. `resumed`: the first turn has no answer of its own (SPEC 15.3).
+ */
+export function assertEventSequence(events: readonly AgentEvent[], options: { resumed?: boolean } = {}): void {
+  new SequenceReader(events).run(options.resumed ?? false);
+}
+
+class SequenceReader {
+  readonly #events: readonly AgentEvent[];
+  #at = 0;
+  /** Every message the run has ended so far. */
+  readonly #messages: AgentMessage[] = [];
+
+  constructor(events: readonly AgentEvent[]) {
+    this.#events = events;
+  }
+
+  run(resumed: boolean): void {
+    this.#take("agent_start");
+    let turns = 0;
+    while (this.#peek() === "turn_start") this.#turn(resumed && turns++ === 0);
+    const end = this.#take("agent_end");
+    if (this.#at < this.#events.length) this.#fail("nothing after agent_end");
+    const expected = this.#messages.length;
+    if (end.messages.length !== expected) this.#fail(`agent_end with the ${expected} messages of the run, got ${end.messages.length}`, 1);
+    end.messages.forEach((message, i) => {
+      if (message.role !== this.#messages[i]?.role) this.#fail(`agent_end.messages[${i}] to be the message that ended ${i + 1}.`, 1);
+    });
+  }
+
+  #turn(resumed: boolean): void {
+    this.#take("turn_start");
+    let answer: AssistantMessage | undefined;
+    const started: string[] = [];
+    const ended: string[] = [];
+    const results: ToolResultMessage[] = [];
+    for (let type = this.#peek(); type !== "turn_end"; type = this.#peek()) {
+      if (type === "message_start") {
+        const message = this.#message();
+        if (message.role === "assistant" && !answer && !resumed) answer = message as AssistantMessage;
+        else if (message.role === "toolResult" && (answer || resumed)) results.push(message as ToolResultMessage);
+        else if (answer || message.role === "assistant") this.#fail(`no ${message.role} message here`, 1);
+      } else this.#toolEvent(started, ended, answer !== undefined, resumed);
+    }
+    const end = this.#take("turn_end");
+    if (!answer && !resumed) this.#fail("an assistant message in the turn", 1);
+    this.#checkBatch(answer ?? end.message, started, ended, results, resumed);
+    const shown = end.toolResults.map((result) => result.toolCallId);
+    if (shown.join("\n") !== results.map((result) => result.toolCallId).join("\n"))
+      this.#fail("turn_end.toolResults to be the results of the turn", 1);
+  }
+
+  /** message_start message_update* message_end of one message. */
+  #message(): AgentMessage {
+    const { message: opened } = this.#take("message_start");
+    while (this.#peek() === "message_update") {
+      if (opened.role !== "assistant") this.#fail("message_update for an assistant message only");
+      this.#at++;
+    }
+    const { message } = this.#take("message_end");
+    if (message.role !== opened.role) this.#fail(`message_end of the ${opened.role} message that started`, 1);
+    this.#messages.push(message);
+    return message;
+  }
+
+  #toolEvent(started: string[], ended: string[], answered: boolean, resumed: boolean): void {
+    const event = this.#events[this.#at] as EventOf<"tool_execution_start" | "tool_execution_update" | "tool_execution_end">;
+    if (!event?.type.startsWith("tool_execution_")) this.#fail("turn_end, a message or a tool event");
+    const { type, toolCallId: id } = event;
+    if (!answered && !resumed) this.#fail("no tool event before the turn's answer has ended");
+    if (type === "tool_execution_start") {
+      if (resumed) this.#fail("no second tool_execution_start in a resumed turn");
+      if (started.includes(id)) this.#fail(`one tool_execution_start for call ${id}`);
+      started.push(id);
+    } else if ((!started.includes(id) && !resumed) || ended.includes(id)) {
+      this.#fail(`${type} only between start and end of call ${id}`);
+    } else if (type === "tool_execution_end") ended.push(id);
+    this.#at++;
+  }
+
+  #checkBatch(answer: AssistantMessage, started: string[], ended: string[], results: ToolResultMessage[], resumed: boolean): void {
+    const calls: ToolCall[] = isFailed(answer) ? [] : answer.content.filter(isToolCall);
+    const answered = results.map((result) => result.toolCallId);
+    const suspended = this.#suspendedCalls();
+    for (const { id } of calls) {
+      if (suspended.has(id) || (resumed && !answered.includes(id))) continue;
+      if (!resumed && !started.includes(id)) this.#fail(`tool_execution_start of call ${id} in its turn`, 1);
+      if (!ended.includes(id)) this.#fail(`tool_execution_end of call ${id} in its turn`, 1);
+      if (!answered.includes(id)) this.#fail(`a result message for call ${id} in its turn`, 1);
+    }
+    const order = calls.map(({ id }) => id).filter((id) => answered.includes(id));
+    if (order.join("\n") !== answered.join("\n"))
+      this.#fail(`one result a call, in source order (${order.join(", ")}), got (${answered.join(", ")})`, 1);
+    const stray = [...started, ...ended].find((id) => !calls.some((call) => call.id === id));
+    if (stray !== undefined) this.#fail(`tool events for calls of the answer only, got ${stray}`, 1);
+  }
+
+  /** A suspended call has its start only (SPEC 15.2). */
+  #suspendedCalls(): Set<string> {
+    const last = this.#events[this.#events.length - 1];
+    const next = this.#events[this.#at];
+    const pending = (last as { pending?: { toolCall: ToolCall }[] } | undefined)?.pending ?? [];
+    return new Set(next === last ? pending.map(({ toolCall }) => toolCall.id) : []);
+  }
+
+  #peek(): AgentEvent["type"] | undefined {
+    return this.#events[this.#at]?.type;
+  }
+
+  #take<T extends AgentEvent["type"]>(type: T): EventOf<T> {
+    const event = this.#events[this.#at];
+    if (event?.type !== type) this.#fail(type);
+    this.#at++;
+    return event as EventOf<T>;
+  }
+
+  #fail(expected: string, back = 0): never {
+    const at = this.#at - back;
+    throw new Error(`Event ${at} (${this.#events[at]?.type ?? "end of events"}): expected ${expected}.`);
+  }
+}

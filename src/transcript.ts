@@ -1,0 +1,183 @@
+/** From the stored transcript to messages a provider accepts (SPEC 2.4 to 2.7). None of these writes to its argument. */
+import type { AgentMessage, AssistantMessage, ImageContent, Message, ToolCall, ToolResultMessage } from "./messages.js";
+
+type AssistantBlock = AssistantMessage["content"][number];
+
+export function isFailed(message: AssistantMessage<string>): boolean {
+  return message.stopReason === "error" || message.stopReason === "aborted";
+}
+
+export function isToolCall(block: AssistantBlock): block is ToolCall {
+  return block.type === "toolCall";
+}
+
+/** A copy without the assistant messages at the end that failed or were aborted: what a retry continues from (SPEC 2.4). */
+export function dropFailedTail(messages: readonly AgentMessage[]): AgentMessage[] {
+  let end = messages.length;
+  while (end > 0) {
+    const last = messages[end - 1] as AgentMessage;
+    if (last.role !== "assistant" || !isFailed(last as AssistantMessage)) break;
+    end--;
+  }
+  return messages.slice(0, end);
+}
+
+/** The default `convertToLlm`: drops custom roles, empty answers, and all but the text of failed answers (SPEC 2.5). */
+export function toLlmMessages(messages: readonly AgentMessage[]): Message[] {
+  const converted: Message[] = [];
+  for (const message of messages) {
+    const kept = toLlmMessage(message);
+    if (kept) converted.push(kept);
+  }
+  return converted;
+}
+
+export function toLlmMessage(message: AgentMessage): Message | undefined {
+  if (message?.role === "user" || message?.role === "toolResult") return message as Message;
+  if (message?.role !== "assistant") return undefined;
+  const answer = message as AssistantMessage;
+  const content = isFailed(answer) ? answer.content.filter((block) => block.type === "text" && block.text !== "") : answer.content;
+  if (content.every(isEmptyBlock)) return undefined;
+  return content.length === answer.content.length ? answer : { ...answer, content };
+}
+
+/** Nothing a provider would accept as content: an empty text, or empty reasoning with nothing to prove. */
+function isEmptyBlock(block: AssistantBlock): boolean {
+  if (block.type === "text") return block.text === "";
+  return block.type === "thinking" && block.thinking === "" && !block.thinkingSignature && !block.redacted;
+}
+
+/**
+ * Makes the messages provider-valid: each call has exactly one result, in source order directly after its assistant
+ * message. A missing result becomes an error result, a result without a call is dropped, calls inside a failed answer are
+ * removed. Returns the same array when nothing needs fixing (SPEC 2.6).
+ */
+export function pairToolCalls(messages: Message[]): Message[] {
+  const pairing = new Pairing();
+  for (const message of messages) pairing.add(message);
+  const paired = pairing.finish();
+  const changed = paired.length !== messages.length || paired.some((message, i) => message !== messages[i]);
+  return changed ? paired : messages;
+}
+
+/** Pairs message by message, so that a growing transcript is paired in linear time. */
+export class Pairing {
+  readonly #paired: Message[] = [];
+  #calls: ToolCall[] = [];
+  #results: (ToolResultMessage | undefined)[] = [];
+  #missing = 0;
+  /** When the open calls were made, for results that have to be made up. */
+  #timestamp = 0;
+
+  add(message: Message): void {
+    if (message.role === "toolResult") {
+      this.#addResult(message);
+      return;
+    }
+    this.finish();
+    if (message.role === "user") {
+      this.#paired.push(message);
+      return;
+    }
+    const calls = message.content.filter(isToolCall);
+    if (calls.length > 0 && isFailed(message)) {
+      const content = message.content.filter((block) => !isToolCall(block));
+      if (content.length > 0) this.#paired.push({ ...message, content });
+      return;
+    }
+    this.#paired.push(message);
+    this.#calls = calls;
+    this.#results = [];
+    this.#missing = calls.length;
+    this.#timestamp = message.timestamp;
+  }
+
+  /** Answers what is still open. Later results of these calls would be dropped. The array grows with the next `add`. */
+  finish(): Message[] {
+    if (this.#calls.length > 0) {
+      for (let i = 0; i < this.#calls.length; i++) {
+        this.#paired.push(this.#results[i] ?? missingResult(this.#calls[i] as ToolCall, this.#timestamp));
+      }
+      this.#calls = [];
+    }
+    return this.#paired;
+  }
+
+  #addResult(result: ToolResultMessage): void {
+    const expected = this.#calls.length - this.#missing;
+    let slot = this.#isOpen(expected, result.toolCallId) ? expected : -1;
+    for (let i = 0; slot < 0 && i < this.#calls.length; i++) if (this.#isOpen(i, result.toolCallId)) slot = i;
+    if (slot < 0) return;
+    this.#results[slot] = result;
+    this.#missing--;
+    if (this.#missing === 0) this.finish();
+  }
+
+  #isOpen(slot: number, toolCallId: string): boolean {
+    return this.#calls[slot]?.id === toolCallId && this.#results[slot] === undefined;
+  }
+}
+
+function missingResult(call: ToolCall, timestamp: number): ToolResultMessage {
+  const text = `No result was recorded for this call of "${call.name}". Do not assume that it ran or that it did not; check before you rely on it.`;
+  return { role: "toolResult", toolCallId: call.id, toolName: call.name, content: [{ type: "text", text }], isError: true, timestamp };
+}
+
+/** Replaces lone surrogates by U+FFFD in every text, name and argument. Messages without any are returned as they are (SPEC 2.7). */
+export function toWellFormed(messages: Message[]): Message[] {
+  let fixed: Message[] | undefined;
+  for (let i = 0; i < messages.length; i++) {
+    const message = messages[i] as Message;
+    const well = wellFormedMessage(message);
+    if (well !== message) {
+      fixed ??= messages.slice();
+      fixed[i] = well;
+    }
+  }
+  return fixed ?? messages;
+}
+
+export function wellFormedMessage(message: Message): Message {
+  if (message.role === "toolResult") {
+    const toolCallId = wellFormedText(message.toolCallId);
+    const toolName = wellFormedText(message.toolName);
+    const same = toolCallId === message.toolCallId && toolName === message.toolName && message.content.every(isWellFormedBlock);
+    return same ? message : { ...message, toolCallId, toolName, content: fixDeep(message.content) as ToolResultMessage["content"] };
+  }
+  const { content } = message;
+  if (typeof content === "string" ? isWellFormed(content) : content.every(isWellFormedBlock)) return message;
+  return { ...message, content: fixDeep(content) } as Message;
+}
+
+/** `text` itself unless it has a lone surrogate. */
+export function wellFormedText(text: string): string {
+  return isWellFormed(text) ? text : text.replace(LONE_SURROGATE, "\uFFFD");
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/gu;
+
+function isWellFormed(text: string): boolean {
+  const native = (text as { isWellFormed?: () => boolean }).isWellFormed;
+  return native ? native.call(text) : text.search(LONE_SURROGATE) === -1;
+}
+
+function isWellFormedBlock(block: AssistantBlock | ImageContent): boolean {
+  return block.type === "text" && block.textSignature === undefined ? isWellFormed(block.text) : isWellFormedDeep(block);
+}
+
+function isWellFormedDeep(value: unknown): boolean {
+  if (typeof value === "string") return isWellFormed(value);
+  if (typeof value !== "object" || value === null) return true;
+  if (Array.isArray(value)) return value.every(isWellFormedDeep);
+  for (const key in value) {
+    if (!isWellFormed(key) || !isWellFormedDeep((value as Record<string, unknown>)[key])) return false;
+  }
+  return true;
+}
+
+function fixDeep(value: unknown): unknown {
+  if (typeof value === "string") return wellFormedText(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(fixDeep);
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [wellFormedText(key), fixDeep(item)]));
+}
