@@ -22,11 +22,12 @@ export function readRequests(messages: string[]): Intent[][] {
   let subject: Target | undefined;
   return messages.map((message) => {
     const quotes = new Quotes();
-    return splitIntoClauses(quotes.hide(message)).flatMap((clause) => {
-      const intents = new ClauseReader(quotes, subject).read(clause);
-      for (const intent of intents) subject = targetOf(intent) ?? subject;
-      return intents;
+    const intents = splitIntoClauses(quotes.hide(message)).flatMap((clause) => {
+      const read = new ClauseReader(quotes, subject).read(clause);
+      for (const intent of read) subject = targetOf(intent) ?? subject;
+      return read;
     });
+    return intents.length > 0 ? intents : [{ kind: "help" }];
   });
 }
 
@@ -64,10 +65,10 @@ const BEFORE_REQUEST = String.raw`(?=(?:${FIRST_WORDS})(?:\s|$))`;
 const CLAUSE_END = new RegExp(String.raw`[?;\n]+|(?:[.!,]|,?\s+and then|,?\s+and|,?\s+then)\s+${BEFORE_REQUEST}`, "i");
 
 const FILLER =
-  /^(?:(?:please|kindly|also|and|then|now|next|first|finally|so|ok|okay|well|hello|hey|hi|can you|could you|would you|will you|tell me)(?:[\s,!]+|$))+/i;
+  /^(?:(?:please|kindly|also|and|then|now|next|first|finally|so|ok|okay|well|hello|hey|hi|can you|could you|would you|will you|tell me|show me(?= how many))(?:[\s,!]+|$))+/i;
 
 function splitIntoClauses(message: string): string[] {
-  return message.split(CLAUSE_END).filter((clause) => /[^\s.,!]/.test(clause));
+  return message.replace(/[ \t]+/g, " ").split(CLAUSE_END);
 }
 
 type Captures = (string | undefined)[];
@@ -87,7 +88,7 @@ const EXTREME = "(largest|biggest|smallest)";
 const SHOW = "(?:show|read|open|print|cat|display|view|give)(?: me)?";
 const MENTIONED = "(?:mentioned|used|found|defined|named|written|referenced|mention|occur|appear)";
 const WHAT_IS = "(?:(?:what|which) is|what['’]?s)";
-const SUM = "[-+(.0-9][-+*/%^().0-9 ]*";
+const SUM = "(?=.*[0-9])[-+(.0-9][-+*/%^().0-9 ]*";
 
 /** Tried in this order. */
 const RULES: Rule[] = [
@@ -115,7 +116,7 @@ const RULES: Rule[] = [
   rule(`${SHOW} (?:the )?lines? ${NUMBER}(?: ?(?:-|–|to|through) ?${NUMBER})? (?:of|in|from) (.+)`, (reader, [first, last, files]) =>
     reader.reads(files, first, String(Number(last ?? first) - Number(first) + 1)),
   ),
-  rule(`(?:list|ls|${SHOW}|find)(?: me)?(?: all)?(?: the)? files${OPTIONAL_FOLDER}`, (reader, [folder]) => reader.list(folder)),
+  rule(`(?:list|ls|${SHOW}|find)(?: me)?(?: all)?(?: the)? files(?:${OPTIONAL_FOLDER}| here)`, (reader, [folder]) => reader.list(folder)),
   rule("(?:which|what) files (?:are|exist)(?: there)?(?: (?:in|under|below) (.+)| here)?", (reader, [folder]) => reader.list(folder)),
   rule("(?:list|ls)(?: (.+))?", (reader, [folder]) => reader.list(folder)),
   rule(`where in ${WORD} (?:is|are|does|do) (.+?) ${MENTIONED}`, (reader, [folder, texts]) => reader.searches(texts, folder)),
@@ -157,9 +158,8 @@ class ClauseReader {
   }
 
   read(clause: string): Intent[] {
-    const greeted = clause.trim().replace(/\s+/g, " ");
-    const request = withoutFinalMarks(greeted.replace(FILLER, ""));
-    if (request === "") return /^(?:hello|hey|hi)\b/i.test(greeted) ? [{ kind: "help" }] : [];
+    const request = withoutFinalMarks(clause.trim().replace(FILLER, ""));
+    if (!/[^\s.]/.test(request)) return [];
     for (const wording of new Set([request, arithmeticOf(request)])) {
       for (const { pattern, read } of RULES) {
         const captures = pattern.exec(wording)?.slice(1);
@@ -167,7 +167,7 @@ class ClauseReader {
         if (intents.length > 0) return intents;
       }
     }
-    return [{ kind: "unclear", request: this.#quotes.show(request) }];
+    return [{ kind: "unclear", request: this.#quotes.show(withoutFinalMarks(clause.trim())) }];
   }
 
   counts(files: string | undefined): Intent[] {
@@ -246,7 +246,7 @@ function names(list = "", separator = /\s*,\s*(?:and\s+)?|\s+(?:and|or)\s+/i): s
 
 /** Without the marks that end a sentence; the dots of "." and ".." stay. */
 function withoutFinalMarks(clause: string): string {
-  return clause.replace(/(?<=[\w)\uE001])[\s.,!:]+$/, "").trim();
+  return clause.replace(/(?:(?<=[\w)\uE001])\.+|\s*[,!:]+)+$/, "").trim();
 }
 
 function arithmeticOf(request: string): string {

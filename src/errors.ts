@@ -39,51 +39,24 @@ export class TurnLoopError extends Error {
  */
 export function errorText(thrown: unknown): string {
   try {
-    if (typeof thrown === "object" && thrown !== null) {
-      const { message, name } = thrown as { message?: unknown; name?: unknown };
-      for (const text of [message, name]) if (typeof text === "string" && text.trim() !== "") return text;
-      return describe(thrown);
-    }
-    if (typeof thrown === "symbol") return thrown.toString();
-    const text = String(thrown);
-    if (thrown !== undefined && thrown !== null && text.trim() !== "") return text;
+    const { message, name } = Object(thrown) as { message?: unknown; name?: unknown };
+    for (const text of [message, name, thrown]) if (typeof text === "string" && text.trim() !== "") return text;
+    if (thrown !== undefined && thrown !== null && thrown !== "") return describe(thrown);
   } catch {
-    // a getter or a conversion threw: the fixed text below has to do
+    // a getter threw
   }
-  return thrown === undefined || thrown === null ? `unknown error (${thrown} was thrown)` : "unknown error";
+  return `unknown error (${describe(thrown)} was thrown)`;
 }
 
-/** A short, safe rendering of a value for an error text: at most 80 characters, never cut inside a surrogate pair. */
+/** A short rendering of a value for an error text: at most 80 characters. Never throws. */
 export function describe(value: unknown): string {
   let text: string | undefined;
   try {
-    if (typeof value === "bigint") text = `${value}n`;
-    else if (typeof value === "string") text = JSON.stringify(value.length > 100 ? value.slice(0, 100) : value);
-    else if (typeof value === "object" && value !== null) text = JSON.stringify(shallow(value));
-    else text = String(value);
+    const isJson = typeof value === "string" || (typeof value === "object" && value !== null);
+    text = isJson ? JSON.stringify(typeof value === "string" ? value.slice(0, 100) : value) : String(value);
   } catch {
-    text = undefined;
+    // a cycle, a bigint, a getter or a toJSON that throws
   }
-  if (text === undefined) return `a value of type ${typeof value}`;
-  if (text.length <= 80) return text;
-  const end = isHighSurrogate(text.charCodeAt(76)) ? 76 : 77;
-  return `${text.slice(0, end)}...`;
-}
-
-/** The first entries of a value only, so that describing a huge one costs little. */
-function shallow(value: object): unknown {
-  if (Array.isArray(value)) return value.slice(0, 20).map(leaf);
-  const head: [string, unknown][] = [];
-  for (const key of Object.keys(value).slice(0, 20)) head.push([key, leaf((value as Record<string, unknown>)[key])]);
-  return Object.fromEntries(head);
-}
-
-function leaf(value: unknown): unknown {
-  if (typeof value === "string") return value.length > 100 ? value.slice(0, 100) : value;
-  if (typeof value === "object" && value !== null) return Array.isArray(value) ? ["..."] : { "...": "" };
-  return typeof value === "bigint" ? `${value}n` : value;
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
+  text ??= `a value of type ${typeof value}`;
+  return text.length <= 80 ? text : `${text.slice(0, 77).replace(/[\ud800-\udbff]$/, "")}...`;
 }

@@ -1,6 +1,6 @@
 import { describe, errorText, TurnLoopError } from "./errors.js";
 import type { AssistantMessage, ModelErrorInfo, StopReason, TextContent, ThinkingContent, ToolCall, Usage } from "./messages.js";
-import { PartialJson, parseObject } from "./partial-json.js";
+import { parseObject, parsePartialObject } from "./partial-json.js";
 import { type AssistantMessageEvent, emptyAnswer, type Model } from "./stream.js";
 
 type Block = AssistantMessage["content"][number];
@@ -26,7 +26,9 @@ export class AssistantMessageBuilder {
   #ended = false;
   /** The last block is still open for deltas. */
   #blockOpen = false;
-  #arguments = new PartialJson();
+  /** The JSON text of the open call, and its length when it was last read. */
+  #json = "";
+  #readAt = 0;
 
   /** `now` gives the message's timestamp in Unix milliseconds (default `Date.now`). */
   constructor(model: Model, options?: { now?: () => number }) {
@@ -64,20 +66,22 @@ export class AssistantMessageBuilder {
   toolCallStart(id: string, name: string): AssistantMessageEvent[] {
     const events = this.#begin();
     if (this.#ended) return events;
-    this.#arguments = new PartialJson();
     this.#openNew({ type: "toolCall", id, name, arguments: {} }, "toolcall_start", events);
+    this.#json = "";
+    this.#readAt = 0;
     return events;
   }
 
   /** More of the JSON text of the open call's arguments. */
   toolCallDelta(jsonText: string): AssistantMessageEvent[] {
-    const events = this.#begin();
-    if (this.#ended) return events;
+    if (this.#ended) return [];
     if (!this.#openBlock("toolCall")) {
       throw new TurnLoopError("invalid_argument", "toolCallDelta needs an open tool call: call toolCallStart(id, name) first.");
     }
-    this.#arguments.push(jsonText);
-    this.#replaceLast({ ...(this.#last() as ToolCall), arguments: this.#arguments.value() });
+    const events: AssistantMessageEvent[] = [];
+    this.#json += jsonText;
+    const call = this.#last() as ToolCall;
+    this.#replaceLast({ ...call, arguments: this.#readPartial() ?? call.arguments });
     events.push({ type: "toolcall_delta", contentIndex: this.#index(), delta: jsonText, partial: this.#message });
     return events;
   }
@@ -94,11 +98,13 @@ export class AssistantMessageBuilder {
    * what `model.cost` makes of them.
    */
   usage(usage: Partial<Usage>): AssistantMessageEvent[] {
-    const merged = { ...this.#message.usage, ...usage };
+    const merged = { ...this.#message.usage };
+    for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const) merged[key] = usage[key] ?? merged[key];
     const { input, output, cacheRead, cacheWrite } = merged;
-    if (usage.totalTokens === undefined) merged.totalTokens = input + output + cacheRead + cacheWrite;
+    merged.totalTokens = usage.totalTokens ?? input + output + cacheRead + cacheWrite;
     const price = this.#model.cost;
-    if (usage.cost === undefined && price) {
+    if (usage.cost) merged.cost = { ...usage.cost };
+    else if (price) {
       const cost = {
         input: (input * price.input) / 1e6,
         output: (output * price.output) / 1e6,
@@ -158,10 +164,18 @@ export class AssistantMessageBuilder {
     else if (block.type === "thinking") {
       events.push({ type: "thinking_end", contentIndex, content: block.thinking, partial: this.#message });
     } else {
-      const toolCall = finishedCall(block, this.#arguments.text);
+      const toolCall = finishedCall(block, this.#json);
       this.#replaceLast(toolCall);
       events.push({ type: "toolcall_end", contentIndex, toolCall, partial: this.#message });
     }
+  }
+
+  /** Read again only after the text has grown by a quarter: amortised linear cost. Undefined: nothing new. */
+  #readPartial(): ToolCall["arguments"] | undefined {
+    const { length } = this.#json;
+    if (length > 64 && length - this.#readAt < length >> 2) return undefined;
+    this.#readAt = length;
+    return parsePartialObject(this.#json);
   }
 
   #replaceLast(block: Block): void {

@@ -138,20 +138,12 @@ export function toWellFormed(messages: Message[]): Message[] {
 }
 
 export function wellFormedMessage(message: Message): Message {
-  if (message.role === "toolResult") {
-    const toolCallId = wellFormedText(message.toolCallId);
-    const toolName = wellFormedText(message.toolName);
-    const same = toolCallId === message.toolCallId && toolName === message.toolName && message.content.every(isWellFormedBlock);
-    return same ? message : { ...message, toolCallId, toolName, content: fixDeep(message.content) as ToolResultMessage["content"] };
-  }
-  const { content } = message;
-  if (typeof content === "string" ? isWellFormed(content) : content.every(isWellFormedBlock)) return message;
-  return { ...message, content: fixDeep(content) } as Message;
-}
-
-/** `text` itself unless it has a lone surrogate. */
-export function wellFormedText(text: string): string {
-  return isWellFormed(text) ? text : text.replace(LONE_SURROGATE, "\uFFFD");
+  const { content, toolCallId = "", toolName = "", errorMessage = "" } = message as Partial<ToolResultMessage & AssistantMessage>;
+  const named = isWellFormed(toolCallId) && isWellFormed(toolName) && isWellFormed(errorMessage);
+  const well = typeof content === "string" ? isWellFormed(content) : (content as AssistantBlock[] | undefined)?.every(isWellFormedBlock);
+  if (named && well) return message;
+  const { details, ...rest } = message as ToolResultMessage;
+  return { ...(fixDeep(rest) as Message), ...(details !== undefined && { details }) };
 }
 
 const LONE_SURROGATE = /\p{Surrogate}/gu;
@@ -175,9 +167,14 @@ function isWellFormedDeep(value: unknown): boolean {
   return true;
 }
 
+/** The value itself when all its strings and keys are well-formed, else a fixed copy. */
+export function wellFormedDeep<T>(value: T): T {
+  return isWellFormedDeep(value) ? value : (fixDeep(value) as T);
+}
+
 function fixDeep(value: unknown): unknown {
-  if (typeof value === "string") return wellFormedText(value);
+  if (typeof value === "string") return value.replace(LONE_SURROGATE, "\uFFFD");
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(fixDeep);
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [wellFormedText(key), fixDeep(item)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [fixDeep(key), fixDeep(item)]));
 }

@@ -3,11 +3,13 @@ import { type SchemaDraft, Validator } from "@cfworker/json-schema";
 import type { TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
 import { describe, errorText, TurnLoopError } from "../errors.js";
+import { parseObject } from "../partial-json.js";
 import type { AgentTool } from "../tool.js";
 import { isThenable } from "./abort.js";
-import { type Coerce, compileCoercion, type JsonSchema } from "./coerce.js";
-import { copyJson } from "./snapshot.js";
-import { invalidArguments, joinPath, type StandardIssue, wordErrors, wordIssue } from "./validation-text.js";
+import { coerce, valueAt } from "./coerce.js";
+import { fillDefaults } from "./defaults.js";
+import { invalidText, joinPath, type Problem, problemsOf, wordProblem } from "./problems.js";
+import { copyJson, isPlainObject, type Json } from "./snapshot.js";
 
 /** Why arguments were refused, for the model to read. */
 export class InvalidArguments {
@@ -18,16 +20,11 @@ export class InvalidArguments {
   }
 }
 
-export function isInvalid(validated: unknown): validated is InvalidArguments {
-  return validated instanceof InvalidArguments;
-}
-
 /** What is worked out once for a tool's schema. */
 export interface ToolSchema {
-  /** What the model is shown, and what coercion follows: a JSON copy of the tool's own. */
-  json: JsonSchema;
-  coerce: Coerce;
-  /** What the coerced arguments become, or InvalidArguments; a promise of either from an async schema. */
+  /** What the model is shown: a JSON copy of the tool's own. */
+  json: Json;
+  /** What arguments of the loop's own become, or InvalidArguments; a promise of either from an async schema. May throw. */
   check(args: unknown): unknown;
 }
 
@@ -39,6 +36,10 @@ interface StandardSchema {
   };
 }
 type StandardResult = { value: unknown; issues?: undefined } | { issues: readonly StandardIssue[] };
+interface StandardIssue {
+  message: string;
+  path?: readonly (PropertyKey | { key: PropertyKey })[];
+}
 
 const schemas = new WeakMap<AgentTool, { parameters: unknown; schema: ToolSchema }>();
 
@@ -53,29 +54,32 @@ export function toolSchema(tool: AgentTool): ToolSchema {
 
 /** Coerces and validates a copy of the arguments; the given ones are not touched. Gives what `check` does, and may throw. */
 export function validateArguments(tool: AgentTool, schema: ToolSchema, given: unknown): unknown {
-  if (isThenable(given)) {
-    Promise.resolve(given).catch(() => {});
-    return new InvalidArguments(`prepareArguments of tool "${tool.name}" returned a promise; it must return the arguments themselves.`);
-  }
-  return schema.check(schema.coerce(copyJson(given, true)));
+  if (typeof given === "string") return schema.check(copyJson(parseObject(given) ?? given, true));
+  if (!isThenable(given)) return schema.check(copyJson(given, true));
+  Promise.resolve(given).catch(() => {});
+  return new InvalidArguments(`prepareArguments of tool "${tool.name}" returned a promise; it must return the arguments themselves.`);
 }
 
 function jsonSchema(tool: AgentTool): ToolSchema {
-  const given = tool.parameters as TSchema | undefined;
-  const json = jsonCopy(tool, given ?? { type: "object", properties: {} });
-  const quick = given !== undefined && Symbol.for("TypeBox.Kind") in given;
-  let validator: Validator | undefined;
+  const given = (tool.parameters ?? { type: "object", properties: {} }) as TSchema;
+  const json = jsonCopy(tool, given);
+  const isTypeBox = Symbol.for("TypeBox.Kind") in given;
+  const hasDefaults = JSON.stringify(json).includes('"default":');
+  const check = checker(tool, json);
   return {
     json,
-    coerce: compileCoercion(json),
     check(args) {
-      if (quick && quickCheck(given, args)) return args;
-      const nonFinite = findNonFinite(args, "");
-      if (nonFinite) return new InvalidArguments(invalidArguments(tool, [nonFinite]));
-      // the checker writes into the schema it is given, and cannot take ours while the model is shown it
-      validator ??= new Validator(jsonCopy(tool, json), draftOf(json), false);
-      const { valid, errors } = validator.validate(args);
-      return valid ? args : new InvalidArguments(invalidArguments(tool, wordErrors(errors, args)));
+      if (hasDefaults) fillDefaults(json, args, json);
+      if (isTypeBox && quickCheck(given, args)) return args;
+      const problems = coerce(args, check);
+      return problems.length === 0
+        ? args
+        : new InvalidArguments(
+            invalidText(
+              tool.name,
+              problems.map((problem) => wordProblem(problem, valueAt(args, problem.keys))),
+            ),
+          );
     },
   };
 }
@@ -91,54 +95,68 @@ function quickCheck(schema: TSchema, args: unknown): boolean {
 
 function standardSchema(tool: AgentTool, given: StandardSchema): ToolSchema {
   const shown = tool.jsonSchema ?? given["~standard"].jsonSchema?.input({ target: "draft-2020-12" });
-  if (typeof shown !== "object" || shown === null) {
+  if (!isPlainObject(shown)) {
     throw new TurnLoopError(
       "invalid_tool",
       `The parameters of tool "${tool.name}" are a Standard Schema that cannot say its JSON Schema. Give the tool a jsonSchema for the model to see.`,
     );
   }
-  const read = (result: StandardResult): unknown =>
-    result.issues ? new InvalidArguments(invalidArguments(tool, result.issues.map(wordIssue))) : result.value;
   const json = jsonCopy(tool, shown);
-  return {
-    json,
-    coerce: compileCoercion(json),
-    check(args) {
-      const result = given["~standard"].validate(args);
-      return isThenable(result) ? (result as Promise<StandardResult>).then(read) : read(result as StandardResult);
-    },
+  const check = checker(tool, json);
+  const validate = (args: unknown): StandardResult | Promise<StandardResult> => given["~standard"].validate(args);
+  const final = (result: StandardResult): unknown =>
+    result.issues ? new InvalidArguments(invalidText(tool.name, result.issues.map(wordIssue))) : result.value;
+  const again = (args: unknown, result: StandardResult): unknown => {
+    if (!result.issues) return result.value;
+    coerce(args, check);
+    return settle(validate(args), final);
   };
+  return { json, check: (args) => settle(validate(args), (result) => again(args, result)) };
+}
+
+function settle(result: StandardResult | Promise<StandardResult>, next: (result: StandardResult) => unknown): unknown {
+  return isThenable(result) ? (result as Promise<StandardResult>).then(next) : next(result as StandardResult);
 }
 
 function isStandardSchema(schema: unknown): schema is StandardSchema {
-  if ((typeof schema !== "object" && typeof schema !== "function") || schema === null) return false;
-  return typeof (schema as Partial<StandardSchema>)["~standard"]?.validate === "function";
+  return typeof (schema as Partial<StandardSchema> | undefined | null)?.["~standard"]?.validate === "function";
 }
 
-function jsonCopy(tool: AgentTool, schema: unknown): JsonSchema {
-  let copy: unknown;
-  try {
-    copy = JSON.parse(JSON.stringify(schema));
-  } catch (error) {
-    throw new TurnLoopError("invalid_tool", `The parameters of tool "${tool.name}" are not a JSON Schema: ${errorText(error)}`);
-  }
-  if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as JsonSchema;
-  throw new TurnLoopError("invalid_tool", `The parameters of tool "${tool.name}" must be a schema of an object; got ${describe(schema)}.`);
+/** Made at the first need; the checker writes into the schema it is given, and cannot take the one the model is shown. */
+function checker(tool: AgentTool, json: Json): (args: unknown) => Problem[] {
+  let validator: Validator | undefined;
+  return (args) => {
+    fillDefaults(json, args, json);
+    validator ??= new Validator(jsonCopy(tool, json), draftOf(json), false);
+    return [...nonFinite(args, []), ...problemsOf(validator.validate(args).errors)];
+  };
 }
 
-function draftOf(schema: JsonSchema): SchemaDraft {
-  const uri = String(schema.$schema ?? "");
+function draftOf(schema: Json): SchemaDraft {
+  const uri = String(schema.$schema);
   if (uri.includes("draft-04")) return "4";
   return uri.includes("draft-07") ? "7" : "2020-12";
 }
 
-function findNonFinite(value: unknown, path: string): string | undefined {
-  if (typeof value === "number")
-    return Number.isFinite(value) ? undefined : `${path || "arguments"}: expected a finite number, received ${value}`;
-  if (typeof value !== "object" || value === null) return undefined;
-  for (const key of Object.keys(value)) {
-    const found = findNonFinite((value as Record<string, unknown>)[key], joinPath(path, key));
-    if (found) return found;
+/** The checker takes NaN and Infinity for numbers. */
+function nonFinite(value: unknown, keys: string[]): Problem[] {
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    return [{ keys, path: keys.reduce(joinPath, ""), expected: ["a finite number"], others: [] }];
   }
-  return undefined;
+  if (typeof value !== "object" || value === null) return [];
+  return Object.keys(value).flatMap((key) => nonFinite((value as Json)[key], [...keys, key]));
+}
+
+function jsonCopy(tool: AgentTool, schema: unknown): Json {
+  try {
+    const copy: unknown = JSON.parse(JSON.stringify(schema));
+    if (isPlainObject(copy)) return copy;
+  } catch (error) {
+    throw new TurnLoopError("invalid_tool", `The parameters of tool "${tool.name}" are not a JSON Schema: ${errorText(error)}`);
+  }
+  throw new TurnLoopError("invalid_tool", `The parameters of tool "${tool.name}" must be a schema of an object; got ${describe(schema)}.`);
+}
+
+function wordIssue({ path = [], message }: StandardIssue): string {
+  return `${path.map((part) => String(typeof part === "object" ? part.key : part)).reduce(joinPath, "") || "arguments"}: ${message}`;
 }

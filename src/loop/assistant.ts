@@ -154,7 +154,7 @@ class OpenAnswer {
     const first = !this.#snapshots;
     this.#snapshots ??= new AnswerSnapshots(this.#stamp());
     const changed = event.type === "start" ? undefined : event.contentIndex;
-    const message = this.#snapshots.take(given, changed);
+    const message = this.#snapshots.take(given, changed, event.type === "toolcall_end");
     this.#latest = message;
     if (first) {
       delivery.deliver({ type: "message_start", message });

@@ -2,7 +2,7 @@
 import { describe, TurnLoopError } from "../errors.js";
 import type { AgentMessage, Message } from "../messages.js";
 import type { LlmContext, StreamOptions } from "../stream.js";
-import { Pairing, pairToolCalls, toLlmMessage, toLlmMessages, toWellFormed, wellFormedMessage, wellFormedText } from "../transcript.js";
+import { Pairing, pairToolCalls, toLlmMessage, toLlmMessages, toWellFormed, wellFormedDeep, wellFormedMessage } from "../transcript.js";
 import { ABORTED, isThenable } from "./abort.js";
 import { type Run, setCopy } from "./run.js";
 
@@ -36,7 +36,7 @@ function assemble(run: Run, messages: Message[], apiKey: string | undefined): Re
   assertSendable(messages);
   const { declarations } = run.tools;
   const context: LlmContext = setCopy({ messages }, "messages", messages);
-  if (run.systemPrompt) context.systemPrompt = wellFormedText(run.systemPrompt);
+  if (run.systemPrompt) context.systemPrompt = wellFormedDeep(run.systemPrompt);
   if (declarations.length > 0) context.tools = declarations.slice();
   const options: StreamOptions = { ...run.streamOptions, signal: run.abort.signal };
   if (apiKey !== undefined) options.apiKey = apiKey;

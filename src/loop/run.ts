@@ -5,6 +5,7 @@ import type { AgentEventSink } from "../events.js";
 import type { AgentMessage } from "../messages.js";
 import type { LlmTool, Model, StreamFn, StreamOptions } from "../stream.js";
 import { type AgentTool, assertTool, duplicateTool } from "../tool.js";
+import { wellFormedDeep } from "../transcript.js";
 import { RunAbort } from "./abort.js";
 import { type ToolSchema, toolSchema } from "./arguments.js";
 import { Delivery } from "./delivery.js";
@@ -127,9 +128,9 @@ export class ToolSet {
       byName.set(tool.name, { tool, schema: toolSchema(tool) });
     }
     this.declarations = [...byName.values()].map(({ tool, schema }) => ({
-      name: tool.name,
-      description: tool.description ?? "",
-      parameters: schema.json,
+      name: wellFormedDeep(tool.name),
+      description: wellFormedDeep(tool.description ?? ""),
+      parameters: wellFormedDeep(schema.json),
     }));
     this.list = list;
     this.#byName = byName;
@@ -147,27 +148,31 @@ export class ToolSet {
   }
 }
 
+/** Throws for the first argument that cannot be used. Hooks and limits left out are fine. */
 function assertArguments(context: unknown, config: unknown, emit: unknown, signal: unknown, streamFn: unknown): void {
-  const { messages, systemPrompt, tools } = (context ?? {}) as Partial<AgentContext>;
+  const { messages, tools = [], systemPrompt = "" } = Object(context) as Partial<AgentContext>;
+  const options = Object(config) as AgentLoopConfig;
+  const { toolExecution = "parallel", maxParallelToolCalls = 1, maxTruncatedTurns = 1, abortGraceMs = 0 } = options;
   expect(Array.isArray(messages), "context.messages", "an array of messages", messages);
-  expect(systemPrompt === undefined || typeof systemPrompt === "string", "context.systemPrompt", "a string", systemPrompt);
-  expect(tools === undefined || isIterable(tools), "context.tools", "an iterable of tools", tools);
-  const options = (config ?? {}) as Partial<AgentLoopConfig>;
+  expect(typeof systemPrompt === "string", "context.systemPrompt", "a string", systemPrompt);
+  expect(typeof Object(tools)[Symbol.iterator] === "function", "context.tools", "an iterable of tools", tools);
   expect(typeof options.model === "object" && options.model !== null, "config.model", "a model with an id and a provider", options.model);
-  const { toolExecution, maxParallelToolCalls, maxTruncatedTurns, abortGraceMs } = options;
   expect(
-    [undefined, "parallel", "sequential"].includes(toolExecution),
+    toolExecution === "parallel" || toolExecution === "sequential",
     "config.toolExecution",
     '"parallel" or "sequential"',
     toolExecution,
   );
-  expect(isAtLeast(1, maxParallelToolCalls), "config.maxParallelToolCalls", "a number of at least 1", maxParallelToolCalls);
-  expect(isAtLeast(1, maxTruncatedTurns), "config.maxTruncatedTurns", "a number of at least 1", maxTruncatedTurns);
-  expect(isAtLeast(0, abortGraceMs), "config.abortGraceMs", "a number of milliseconds, at least 0", abortGraceMs);
-  for (const hook of HOOKS) expect(isOptionalFunction(options[hook]), `config.${hook}`, "a function", options[hook]);
+  for (const [name, value, least] of [
+    ["maxParallelToolCalls", maxParallelToolCalls, 1],
+    ["maxTruncatedTurns", maxTruncatedTurns, 1],
+    ["abortGraceMs", abortGraceMs, 0],
+  ] as const) {
+    expect(typeof value === "number" && value >= least, `config.${name}`, `a number of at least ${least}`, value);
+  }
+  for (const hook of HOOKS) expect(typeof (options[hook] ?? expect) === "function", `config.${hook}`, "a function", options[hook]);
   expect(typeof emit === "function", "emit", "a function that takes an event", emit);
-  const usable = signal === undefined || signal === null || typeof (signal as AbortSignal).addEventListener === "function";
-  expect(usable, "signal", "an AbortSignal", signal);
+  expect(signal == null || typeof (signal as AbortSignal).addEventListener === "function", "signal", "an AbortSignal", signal);
   if (typeof streamFn === "function") return;
   throw new TurnLoopError(
     "no_stream_fn",
@@ -190,16 +195,4 @@ const HOOKS = [
 
 function expect(holds: boolean, name: string, expected: string, got: unknown): void {
   if (!holds) throw new TurnLoopError("invalid_argument", `${name} must be ${expected}; got ${describe(got)}.`);
-}
-
-function isAtLeast(minimum: number, value: number | undefined): boolean {
-  return value === undefined || (typeof value === "number" && value >= minimum);
-}
-
-function isOptionalFunction(value: unknown): boolean {
-  return value === undefined || value === null || typeof value === "function";
-}
-
-function isIterable(value: unknown): boolean {
-  return typeof (value as Iterable<unknown> | null)?.[Symbol.iterator] === "function";
 }

@@ -1,6 +1,8 @@
 /** Copies that make events safe to keep and the transcript safe from whoever writes to them (SPEC 4.8). */
 import type { AgentMessage, AssistantMessage, ImageContent, StopReason, TextContent, ToolCall, ToolResultMessage } from "../messages.js";
 
+/** A JSON object. */
+export type Json = Record<string, unknown>;
 type Content = TextContent | ImageContent;
 type AnswerBlock = AssistantMessage["content"][number];
 
@@ -82,9 +84,8 @@ export function copyPlain<T>(value: T, seen: Map<object, unknown>): T {
     for (const item of value) copy.push(copyPlain(item, seen));
     return copy as T;
   }
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return value;
-  const copy = Object.create(prototype);
+  if (!isPlainObject(value)) return value;
+  const copy = Object.create(Object.getPrototypeOf(value));
   seen.set(value, copy);
   for (const key of Object.keys(value)) {
     const item = copyPlain((value as Record<string, unknown>)[key], seen);
@@ -105,15 +106,17 @@ export class AnswerSnapshots {
     this.#timestamp = timestamp;
   }
 
-  /** `changed` is the block the event is about; undefined: any may have changed. */
-  take(partial: AssistantMessage<string>, changed: number | undefined): AssistantMessage {
+  /** `changed` is the block the event is about; undefined: all may have. `ended`: it will not change any more. */
+  take(partial: AssistantMessage<string>, changed: number | undefined, ended: boolean): AssistantMessage {
+    if (changed === undefined) this.#calls = [];
+
     const source = Array.isArray(partial.content) ? partial.content : [];
     const content: AnswerBlock[] = new Array(source.length);
     for (let i = 0; i < source.length; i++) {
       const block = source[i] as AnswerBlock;
-      if (i === changed || changed === undefined || this.#sources[i] !== block) {
+      if (i === changed || changed === undefined || this.#sources[i] !== block || !this.#copies[i]) {
         this.#sources[i] = block;
-        this.#copies[i] = this.#copyBlock(block, i);
+        this.#copies[i] = this.#copyBlock(block, i, ended);
       }
       content[i] = this.#copies[i] as AnswerBlock;
     }
@@ -123,14 +126,15 @@ export class AnswerSnapshots {
     return snapshot;
   }
 
-  #copyBlock(block: AnswerBlock, index: number): AnswerBlock {
-    return block?.type === "toolCall" ? { ...block, arguments: this.#copyArguments(block.arguments, index) } : { ...block };
+  #copyBlock(block: AnswerBlock | undefined, index: number, ended: boolean): AnswerBlock {
+    if (!block) return { type: "text", text: "" };
+    return block.type === "toolCall" ? { ...block, arguments: this.#copyArguments(block.arguments, index, ended) } : { ...block };
   }
 
   /** Growing arguments are copied again only after as many deltas as the last copy had values by 8: amortised constant cost. */
-  #copyArguments(source: unknown, index: number): ToolCall["arguments"] {
+  #copyArguments(source: unknown, index: number, ended: boolean): ToolCall["arguments"] {
     const last = this.#calls[index];
-    if (last && ++last.age <= last.values >> 3) return last.copy;
+    if (last && !ended && ++last.age <= last.values >> 3) return last.copy;
     const size = { values: 0 };
     let copy: unknown;
     try {
@@ -146,4 +150,11 @@ export class AnswerSnapshots {
 
 export function isStopReason(reason: unknown): reason is StopReason {
   return reason === "stop" || reason === "toolUse" || reason === "length" || reason === "error" || reason === "aborted";
+}
+
+/** An object that is neither an array nor an instance of a class. */
+export function isPlainObject(value: unknown): value is Json {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }

@@ -74,7 +74,7 @@ class Batch implements CallBatch {
       if (refusal) this.#answerCall(call, refusal);
       else ready.push(call);
     }
-    if (ready.length > 0) await this.#executeAll(ready, config.maxParallelToolCalls ?? ready.length);
+    if (ready.length > 0) await this.#executeAll(ready, Math.floor(config.maxParallelToolCalls ?? ready.length));
     for (const call of this.#calls) this.#deliverResult(call);
     if (delivery.busy) await delivery.delivered();
     return this.#outcome;

@@ -4,10 +4,10 @@ import { errorText } from "../errors.js";
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
 import type { AgentTool, AgentToolResult } from "../tool.js";
 import { ABORTED, isThenable, type RunAbort, startTimer } from "./abort.js";
-import { isInvalid, validateArguments } from "./arguments.js";
+import { InvalidArguments, validateArguments } from "./arguments.js";
 import { errorResult, normalizeResult } from "./results.js";
 import { contextView, isStopping, type Run } from "./run.js";
-import { copyJson } from "./snapshot.js";
+import { copyJson, isPlainObject } from "./snapshot.js";
 import { argumentsUnusable, notExecuted, stillRunning, thrownResult, truncatedCall, unknownTool } from "./tool-call-results.js";
 
 /** What a call knows of the batch it is part of. */
@@ -78,7 +78,7 @@ export class OpenCall {
   }
 
   #accept(validated: unknown): Refusal {
-    if (isInvalid(validated)) return errorResult(validated.error);
+    if (validated instanceof InvalidArguments) return errorResult(validated.error);
     this.#args = validated;
     return undefined;
   }
@@ -218,19 +218,13 @@ class TimeLimit {
 /** Validated arguments may hold what a schema made of them, such as dates: only plain data is copied. */
 function copyArgs(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyArgs);
-  if (!isPlain(value)) return value;
+  if (!isPlainObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyArgs(item)]));
 }
 
 function sameArgs(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, i) => sameArgs(item, b[i]));
-  if (!isPlain(a) || !isPlain(b)) return Object.is(a, b);
+  if (!isPlainObject(a) || !isPlainObject(b)) return Object.is(a, b);
   const keys = Object.keys(a);
   return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && sameArgs(a[key], b[key]));
-}
-
-function isPlain(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

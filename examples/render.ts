@@ -1,0 +1,185 @@
+/** Shows the events of runs as text. */
+import type { AgentEvent, AgentMessage, AssistantMessage, AssistantMessageEvent } from "turnloop";
+import { counted, shortened } from "./wording.js";
+
+export interface RenderOptions {
+  /** Gets the text of the answers. */
+  answer: NodeJS.WritableStream;
+  /** Gets everything else: thinking, tool calls, totals. May be the same stream. */
+  activity: NodeJS.WritableStream;
+  /** The answer is read on a screen, which control characters in it must not steer. */
+  terminal: boolean;
+  /** Colours, and a progress line that is written over. */
+  colours: boolean;
+  /** Milliseconds; for the times taken. @default performance.now */
+  now?: () => number;
+}
+
+const MAX_LINE_LENGTH = 100;
+const DIM = "2";
+const RED = "31";
+const GREEN = "32";
+const CYAN = "36";
+const ERASE_LINE = "\r\x1b[K";
+
+/** A sink for `runAgentLoop` that can be used for one run after the other. */
+export function createRenderer(options: RenderOptions): (event: AgentEvent) => void {
+  const renderer = new Renderer(options);
+  return (event) => renderer.show(event);
+}
+
+class Renderer {
+  readonly #answer: NodeJS.WritableStream;
+  readonly #activity: NodeJS.WritableStream;
+  readonly #terminal: boolean;
+  readonly #colours: boolean;
+  readonly #now: () => number;
+  /** Whose text the cursor stands behind, when it is not at the beginning of a line. */
+  #openLine: "answer" | "thinking" | "progress" | undefined;
+  #startedAt = 0;
+  #turns = 0;
+  #toolCalls = 0;
+  #textShown = false;
+  readonly #callsStartedAt = new Map<string, number>();
+
+  constructor({ answer, activity, terminal, colours, now = () => performance.now() }: RenderOptions) {
+    this.#answer = answer;
+    this.#activity = activity;
+    this.#terminal = terminal;
+    this.#colours = colours;
+    this.#now = now;
+  }
+
+  show(event: AgentEvent): void {
+    switch (event.type) {
+      case "agent_start":
+        this.#startedAt = this.#now();
+        this.#turns = 0;
+        this.#toolCalls = 0;
+        break;
+      case "turn_start":
+        this.#turns++;
+        break;
+      case "message_start":
+        this.#textShown = false;
+        break;
+      case "message_update":
+        this.#showDelta(event.assistantMessageEvent);
+        break;
+      case "message_end":
+        this.#endMessage(event.message);
+        break;
+      case "tool_execution_start":
+        this.#toolCalls++;
+        this.#callsStartedAt.set(event.toolCallId, this.#now());
+        this.#line(`→ ${this.#coloured(CYAN, printable(event.toolName))} ${argumentsText(event.args)}`);
+        break;
+      case "tool_execution_update":
+        this.#showProgress(this.#fitted(`… ${event.toolName}: ${resultText(event.partialResult)}`));
+        break;
+      case "tool_execution_end":
+        this.#showResult(event);
+        break;
+      case "agent_end":
+        this.#showEnd(event);
+        break;
+    }
+  }
+
+  #showDelta(update: AssistantMessageEvent): void {
+    if (update.type === "thinking_delta") {
+      this.#open("thinking");
+      this.#activity.write(this.#coloured(DIM, printable(update.delta)));
+    } else if (update.type === "text_delta") this.#showText(update.delta);
+    else if (update.type === "text_end") this.#closeLine();
+  }
+
+  #showText(text: string): void {
+    if (!this.#textShown) this.#blankLine();
+    this.#textShown = true;
+    this.#open("answer");
+    this.#answer.write(this.#terminal ? printable(text) : text);
+  }
+
+  /** A model need not stream: what came without deltas is shown now. */
+  #endMessage(message: AgentMessage): void {
+    if (message.role === "assistant" && !this.#textShown) {
+      for (const block of (message as AssistantMessage).content) if (block.type === "text" && block.text !== "") this.#showText(block.text);
+    }
+    this.#closeLine();
+  }
+
+  #showProgress(text: string): void {
+    if (this.#colours) {
+      this.#closeLine();
+      this.#openLine = "progress";
+      this.#activity.write(this.#coloured(DIM, text));
+    } else this.#line(text);
+  }
+
+  #showResult({ toolCallId, toolName, result, isError }: Extract<AgentEvent, { type: "tool_execution_end" }>): void {
+    const time = duration(this.#now() - (this.#callsStartedAt.get(toolCallId) ?? this.#now()));
+    this.#callsStartedAt.delete(toolCallId);
+    const mark = isError ? this.#coloured(RED, "✗") : this.#coloured(GREEN, "✓");
+    const text = `${toolName}${isError ? " failed" : ""}: ${resultText(result)}`;
+    this.#line(`${mark} ${this.#fitted(text)} ${this.#coloured(DIM, `(${time})`)}`);
+  }
+
+  #showEnd({ outcome, error }: Extract<AgentEvent, { type: "agent_end" }>): void {
+    if (outcome === "aborted") this.#line(this.#coloured(RED, "stopped"));
+    else if (outcome === "error") this.#line(this.#coloured(RED, `error: ${printable(error?.message ?? "unknown")}`));
+    else this.#blankLine();
+    const totals = [duration(this.#now() - this.#startedAt), counted(this.#turns, "turn"), counted(this.#toolCalls, "tool call")];
+    this.#line(this.#coloured(DIM, totals.join(", ")));
+  }
+
+  /** Sets the answer off from the activity where both are read together. */
+  #blankLine(): void {
+    if (this.#answer === this.#activity) this.#line("");
+  }
+
+  #line(text: string): void {
+    this.#closeLine();
+    this.#activity.write(`${text}\n`);
+  }
+
+  #open(line: "answer" | "thinking"): void {
+    if (this.#openLine !== line) this.#closeLine();
+    this.#openLine = line;
+  }
+
+  #closeLine(): void {
+    if (this.#openLine === "progress") this.#activity.write(ERASE_LINE);
+    else if (this.#openLine) (this.#openLine === "answer" ? this.#answer : this.#activity).write("\n");
+    this.#openLine = undefined;
+  }
+
+  #coloured(colour: string, text: string): string {
+    return this.#colours ? `\x1b[${colour}m${text}\x1b[0m` : text;
+  }
+
+  #fitted(text: string): string {
+    return shortened(printable(text), MAX_LINE_LENGTH);
+  }
+}
+
+/** `path: "src/index.ts", lineCount: 5` */
+function argumentsText(args: unknown): string {
+  const entries = Object.entries((args ?? {}) as Record<string, unknown>);
+  return shortened(printable(entries.map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ")), MAX_LINE_LENGTH);
+}
+
+/** The first line of a result. */
+function resultText(result: { content?: { type: string; text?: string }[] }): string {
+  const blocks = (result?.content ?? []).map((block) => (block.type === "text" ? (block.text ?? "") : `[${block.type}]`));
+  return blocks.join(" ").trim().split("\n")[0] || "(nothing)";
+}
+
+/** What models and files say must not steer the terminal. */
+function printable(text: string): string {
+  return text.replace(/[^\P{Cc}\n\t]/gu, "�");
+}
+
+function duration(milliseconds: number): string {
+  return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+}

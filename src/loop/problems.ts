@@ -1,0 +1,70 @@
+/** What the JSON Schema checker finds wrong, by place: for coercion, and for a model to read. */
+import type { OutputUnit } from "@cfworker/json-schema";
+import { describe } from "../errors.js";
+
+export interface Problem {
+  keys: string[];
+  /** The keys as `a.b[0]`. */
+  path: string;
+  /** The types and values that would be right here, over all branches of a union; `present` for a missing property. */
+  expected: string[];
+  /** What else is wrong here. */
+  others: string[];
+}
+
+/** Leaves only: a parent's error says no more than that a child has one. */
+export function problemsOf(errors: readonly OutputUnit[]): Problem[] {
+  const problems = new Map<string, Problem>();
+  errors.forEach((error, i) => {
+    if (isParent(error, errors[i + 1])) return;
+    const keys = error.instanceLocation.split("/").slice(1).map(unescapeKey);
+    const [, quoted = ""] = /"(.*)"/s.exec(error.error) ?? [];
+    if (error.keyword === "required") keys.push(quoted);
+    const path = keys.reduce(joinPath, "");
+    const problem = problems.get(path) ?? { keys, path, expected: [], others: [] };
+    problems.set(path, problem);
+    const expected = expectationsOf(error, quoted);
+    problem.expected.push(...expected.filter((one) => !problem.expected.includes(one)));
+    if (expected.length === 0) problem.others.push(error.keyword === "false" ? "not an expected property" : error.error.replace(/\.$/, ""));
+  });
+  return [...problems.values()];
+}
+
+/** The checker lists a parent right before the errors of its child. */
+function isParent(error: OutputUnit, next: OutputUnit | undefined): boolean {
+  if (!next || (error.keyword === "oneOf" && !error.error.includes("(0 matches)"))) return false;
+  if (next.keyword === "false") return next.instanceLocation.startsWith(`${error.instanceLocation}/`);
+  return next.keywordLocation.startsWith(`${error.keywordLocation}/`);
+}
+
+function expectationsOf({ keyword, error }: OutputUnit, quoted: string): string[] {
+  if (keyword === "required") return ["present"];
+  if (keyword === "type") return (/Expected "(.*)"/s.exec(error)?.[1] ?? quoted).split('", "');
+  if (keyword !== "enum" && keyword !== "const") return [];
+  const [, any, values = ""] = /match (any of )?(.*)\.$/s.exec(error) ?? [];
+  return [any ? `one of ${values}` : values];
+}
+
+export function wordProblem({ path, expected, others }: Problem, received: unknown): string {
+  const place = path || "arguments";
+  if (expected.includes("present")) return `${place}: required, but missing`;
+  const wrong = [...(expected.length > 0 ? [`expected ${expected.join(" or ")}`] : []), ...others];
+  return `${place}: ${wrong.join("; ")}, received ${describe(received)}`;
+}
+
+const MAX_PROBLEMS = 10;
+
+export function invalidText(toolName: string, problems: readonly string[]): string {
+  const shown = problems.slice(0, MAX_PROBLEMS).map((problem) => `- ${problem}`);
+  if (problems.length > MAX_PROBLEMS) shown.push(`- and ${problems.length - MAX_PROBLEMS} more`);
+  return `Invalid arguments for tool "${toolName}"; it was not executed:\n${shown.join("\n")}`;
+}
+
+function unescapeKey(key: string): string {
+  return decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~");
+}
+
+export function joinPath(path: string, key: string): string {
+  if (/^\d+$/.test(key)) return `${path}[${key}]`;
+  return path === "" ? key : `${path}.${key}`;
+}

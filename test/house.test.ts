@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const root = resolve(import.meta.dirname, "..");
+const source = join(root, "src");
+const files = readdirSync(source, { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".ts"))
+  .map((file) => join(source, file));
+
+/** The rooms, lowest first: a file imports from its own room and from those before it. `import type` may look up inside the first four. */
+const rooms = [
+  ["errors.ts", "messages.ts", "partial-json.ts"],
+  ["transcript.ts", "stream.ts", "message-builder.ts"],
+  ["tool.ts", "events.ts", "config.ts", "schema.ts"],
+  ["loop/"],
+  ["testing/", "index.ts"],
+];
+
+const roomOf = (file: string): number => rooms.findIndex((names) => names.some((name) => relative(source, file).startsWith(name)));
+
+function importsOf(file: string): { from: string; typeOnly: boolean }[] {
+  const text = readFileSync(file, "utf8");
+  return [...text.matchAll(/^(?:import|export)\s+(type\s)?[^;]*?from\s+"([^"]+)"/gms)].map(([, type, from]) => ({
+    from: from as string,
+    typeOnly: Boolean(type),
+  }));
+}
+
+describe("the house", () => {
+  it("has a room for every file", () => {
+    expect(files.filter((file) => roomOf(file) < 0)).toEqual([]);
+  });
+
+  it("has doors that open downwards only", () => {
+    const upwards: string[] = [];
+    for (const file of files) {
+      for (const { from, typeOnly } of importsOf(file)) {
+        if (!from.startsWith(".")) continue;
+        const target = resolve(dirname(file), from.replace(/\.js$/, ".ts"));
+        if (roomOf(target) > roomOf(file) && !(typeOnly && roomOf(target) < 3))
+          upwards.push(`${relative(source, file)} -> ${relative(source, target)}`);
+      }
+    }
+    expect(upwards).toEqual([]);
+  });
+
+  it("uses no Node built-in, no eval, and no package but those it declares", () => {
+    // SPEC 14.1, 14.2, 5.7
+    const allowed = ["@sinclair/typebox", "@sinclair/typebox/value", "@cfworker/json-schema"];
+    for (const file of files) {
+      const foreign = importsOf(file).filter(({ from }) => !from.startsWith(".") && !allowed.includes(from));
+      expect(foreign, file).toEqual([]);
+      const text = readFileSync(file, "utf8").replace(/\/\*.*?\*\/|\/\/.*$/gms, "");
+      expect(text, file).not.toMatch(/\beval\s*\(|new Function|\brequire\s*\(|\bBuffer\b|\bsetImmediate\b/);
+    }
+  });
+
+  it("has two runtime dependencies at most", () => {
+    // SPEC 14.2
+    const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    expect(Object.keys(dependencies).every((name) => ["@sinclair/typebox", "eventemitter3"].includes(name))).toBe(true);
+  });
+
+  it("names every rule of the contract in a test", () => {
+    const contract = readFileSync(join(root, "docs/CONTRACT.md"), "utf8");
+    const rules = [...contract.matchAll(/^(\d+\.\d+) /gm)].map(([, rule]) => rule as string);
+    const tests = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((file) => /\.test(-d)?\.ts$/.test(file));
+    const text = tests.map((file) => readFileSync(join(root, "test", file), "utf8")).join("\n");
+    const named = new Set([...text.matchAll(/SPEC ([\d., ]+)/g)].flatMap(([, list]) => (list as string).match(/\d+\.\d+/g) ?? []));
+    expect(rules.length).toBeGreaterThan(40);
+    expect(rules.filter((rule) => !named.has(rule))).toEqual([]);
+  });
+});

@@ -1,0 +1,182 @@
+/** What must hold of the tool calls: each is answered once, and a tool gets what validation promises (SPEC 5). */
+import { isDeepStrictEqual } from "node:util";
+import type { AgentEvent, AgentMessage, AssistantMessage, ToolCall, ToolResultMessage } from "turnloop";
+import { isFailed, modelCallOf, turnsOf } from "./checks-answers.js";
+import { ARGUMENTS, MARK, show } from "./odd-values.js";
+import type { Block, Tool } from "./scenario.js";
+import type { Execution, World } from "./world.js";
+
+type EventOf<T extends AgentEvent["type"]> = Extract<AgentEvent, { type: T }>;
+
+/** One call of the transcript, with what is known of it. */
+interface Known {
+  call: ToolCall;
+  result: ToolResultMessage | undefined;
+  /** Of the scenario. */
+  block: Block;
+  /** Undefined: no tool of that name was in force. */
+  tool: Tool | undefined;
+  execution: Execution | undefined;
+  /** Of the hook log. */
+  key: string;
+  cutOff: boolean;
+}
+
+export function checkCalls(world: World, events: AgentEvent[], messages: readonly AgentMessage[], cut: boolean): void {
+  const answers = messages.filter(({ role }) => role === "assistant") as AssistantMessage[];
+  const turns = turnsOf(events);
+  const calls = answers.map((answer, i) => callsOf(world, answer, i + 1, messages));
+  calls.flat().forEach((known) => checkCall(world, known));
+  const executed = calls.flat().filter(({ execution }) => execution).length;
+  if (executed !== world.executions.length)
+    world.fail(`5.2: ${world.executions.length} executions, of which ${executed} are of calls in the transcript`);
+  if (cut) return;
+  turns.forEach((turn, i) => checkTurn(world, turn, calls[i] ?? [], turns[i + 1]));
+}
+
+function callsOf(world: World, answer: AssistantMessage, turn: number, messages: readonly AgentMessage[]): Known[] {
+  const number = modelCallOf(answer);
+  if (number === undefined || isFailed(answer)) return [];
+  const blocks = world.scenario.answers[number - 1]?.blocks.filter(({ kind }) => kind === "call") ?? [];
+  const tools = world.scenario.tools.slice(0, world.modelCalls[number - 1]?.tools);
+  const calls = answer.content.filter((block): block is ToolCall => block.type === "toolCall");
+  const at = messages.indexOf(answer);
+  return calls.map((call, index) => {
+    const block = blocks[index] as Block;
+    const execution = world.executions.find((run) => run.turn === turn && run.index === index);
+    const result = messages[at + 1 + index] as ToolResultMessage | undefined;
+    return {
+      call,
+      result,
+      block,
+      tool: tools[block.tool],
+      execution,
+      key: `${answer.model}/${call.id}`,
+      cutOff: answer.stopReason === "length",
+    };
+  });
+}
+
+/** The arguments before the hook is asked; undefined: refused. */
+function validated({ block, tool }: Known): Record<string, unknown> | undefined {
+  const row = ARGUMENTS[block.args];
+  if (!tool || !row?.stored) return undefined;
+  const base = (tool.strict ? row.strict : row.loose) as Record<string, unknown> | undefined;
+  switch (tool.prepare) {
+    case "throw":
+    case "promise":
+      return undefined;
+    case "edit":
+      return tool.strict ? { n: 3, flag: false } : { n: "3" };
+    case "mutate":
+      return tool.strict ? { flag: false, ...base, n: 4 } : { ...base, n: "4" };
+    default:
+      return base;
+  }
+}
+
+/** What the tool must receive after `beforeToolCall`; undefined: refused. */
+function decided(base: Record<string, unknown> | undefined, act: string | undefined, strict: boolean): Record<string, unknown> | undefined {
+  if (!base) return undefined;
+  switch (act) {
+    case "edit":
+      return strict ? { n: 7, flag: false } : { n: "7" };
+    case "inPlace":
+      return { ...base, n: strict ? 9 : "9" };
+    case "bad":
+      return strict ? undefined : { n: "seven" };
+    case "badInPlace":
+      return strict ? undefined : { ...base, n: "nine" };
+    case "block":
+    case "blockTerminate":
+    case "throw":
+    case "hang":
+      return undefined;
+    default:
+      return base;
+  }
+}
+
+function checkCall(world: World, known: Known): void {
+  const { call, result, tool, execution, key, cutOff } = known;
+  const what = `call ${show(call)} of row ${known.block.args}`;
+  const asked = world.hookCalls.filter(({ hook, callId }) => hook === "beforeToolCall" && callId === key);
+  const after = world.hookCalls.filter(({ hook, callId }) => hook === "afterToolCall" && callId === key);
+  const base = cutOff ? undefined : validated(known);
+  const expected = decided(base, asked[0]?.act, tool?.strict === true);
+  const undisturbed = !world.stopped && !world.sinkFailure;
+  if (asked.length > (base ? 1 : 0)) world.fail(`5.8: beforeToolCall is asked ${asked.length} times about ${what}`);
+  if (undisturbed && world.scenario.hooks.beforeToolCall && base && asked.length === 0)
+    world.fail(`5.8: beforeToolCall is not asked about ${what}`);
+  if (execution && !expected) world.fail(`5.6: ${what} is executed with ${execution.args}`);
+  if (execution && expected) {
+    if (!isDeepStrictEqual(JSON.parse(execution.args), JSON.parse(JSON.stringify(expected))))
+      world.fail(`5.7: ${what} receives ${execution.args}, expected ${show(expected)}`);
+    if (!execution.prototypeIsPlain) world.fail(`5.7: ${what} receives an object with another prototype`);
+    if (execution.args.includes(MARK)) world.fail("4.8: what a listener writes to an event reaches a tool");
+    if (execution.id !== call.id) world.fail(`5.11: ${what} is executed as ${execution.id}`);
+  }
+  if (undisturbed && expected && !execution) world.fail(`5.1: ${what} is not executed: ${show(result)}`);
+  if (!execution && result?.isError === false) world.fail(`5.2: ${what} is not executed, and its result is no error: ${show(result)}`);
+  if (after.length > (execution ? 1 : 0)) world.fail(`5.12: afterToolCall is asked ${after.length} times about ${what}`);
+  if (undisturbed && world.scenario.hooks.afterToolCall && execution && after.length === 0)
+    world.fail(`5.12: afterToolCall is not asked about ${what}`);
+  if (result && (result.toolName !== call.name || !(result.content.length > 0 || tool?.then === "odd")))
+    world.fail(`5.11: the result of ${what} is ${show(result)}`);
+  const ownResult =
+    execution && after.length === 0 && undisturbed && !limitOf(world, tool) && (tool?.then === "text" || tool?.then === "result");
+  if (ownResult && (result?.isError || !show(result?.content).includes(`result of `)))
+    world.fail(`5.11: the result of ${what} is ${show(result)}`);
+  if (world.scenario.config.ownNow && result && !(result.timestamp >= 1_000_000))
+    world.fail(`2.2: the result of ${what} has the timestamp ${result.timestamp}`);
+}
+
+function limitOf(world: World, tool: Tool | undefined): number {
+  return tool?.timeoutMs ?? world.scenario.config.toolTimeoutMs ?? 0;
+}
+
+/** SPEC 5.2, 5.9, 5.10: the events of a turn's batch. */
+function checkTurn(world: World, turn: AgentEvent[], calls: Known[], next: AgentEvent[] | undefined): void {
+  const of = <T extends AgentEvent["type"]>(type: T) => turn.filter((event): event is EventOf<T> => event.type === type);
+  const { writes } = world.scenario.sink;
+  const ids = calls.map(({ call }) => call.id);
+  const starts = of("tool_execution_start");
+  const ends = of("tool_execution_end");
+  if (show(starts.map(({ toolCallId }) => toolCallId)) !== show(ids)) world.fail(`5.2: the calls ${ids} have the starts ${show(starts)}`);
+  if (show(ends.map(({ toolCallId }) => toolCallId).sort()) !== show([...ids].sort()))
+    world.fail(`5.2: the calls ${ids} have the ends ${show(ends)}`);
+  const letters = turn
+    .map(
+      ({ type }) =>
+        ({ tool_execution_start: "s", tool_execution_update: "p", tool_execution_end: "e", message_start: "(", message_end: ")" })[
+          type as string
+        ] ?? "",
+    )
+    .join("");
+  const batch = letters.includes("s") ? letters.slice(letters.indexOf("s")) : "";
+  const sequential = world.scenario.config.toolExecution === "sequential" || calls.some(({ tool }) => tool?.mode === "sequential");
+  if (!(sequential ? /^(sp*e\(\))*$/ : /^[spe]*(\(\))*$/).test(batch))
+    world.fail(`5.9: the events of a ${sequential ? "sequential" : "parallel"} batch are ${batch}`);
+  for (const known of calls) checkUpdates(world, known, of("tool_execution_update"));
+  if (writes) return;
+  calls.forEach(({ call, result }, i) => {
+    const end = ends.find(({ toolCallId }) => toolCallId === call.id);
+    if (show(starts[i]?.args) !== show(call.arguments)) world.fail(`5.6: tool_execution_start shows ${show(starts[i])} for ${show(call)}`);
+    if (show(end?.result.content) !== show(result?.content) || end?.isError !== result?.isError)
+      world.fail(`5.2: ${show(end)} and ${show(result)} differ`);
+  });
+  const results = of("turn_end")[0]?.toolResults;
+  if (show(results) !== show(calls.map(({ result }) => result))) world.fail(`5.2: turn_end has the results ${show(results)}`);
+  const terminates = ends.length > 0 && ends.every(({ result }) => result.terminate === true);
+  const first = next?.find(({ type }) => type === "message_start") as EventOf<"message_start"> | undefined;
+  if (terminates && first?.message.role === "assistant") world.fail("5.9: a batch that terminates is followed by a model call");
+}
+
+function checkUpdates(world: World, { call, execution, tool }: Known, updates: EventOf<"tool_execution_update">[]): void {
+  const shown = updates.filter(({ toolCallId }) => toolCallId === call.id).map(({ partialResult }) => partialResult.content?.[0]?.text);
+  const issued = Array.from({ length: execution?.updates ?? 0 }, (_, i) => `update ${i}`);
+  if (world.scenario.sink.writes && shown.every((text) => typeof text === "string")) return;
+  const complete = !world.stopped && !world.sinkFailure && !limitOf(world, tool);
+  if (show(shown) !== show(complete ? issued : issued.slice(0, shown.length)))
+    world.fail(`5.10: ${show(call)} has the updates ${shown}, issued were ${issued}`);
+}
