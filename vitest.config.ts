@@ -15,7 +15,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     env: { TURNLOOP_TARGET: target },
-    server: { deps: { external: [/\/dist\//] } },
+    server: { deps: { external: [/\/dist\/[\w-]+\.c?js$/] } },
     coverage: {
       include: ["src/**"],
       reporter: ["text-summary", "html"],

@@ -14,13 +14,16 @@ export class RunAbort {
   /** Called when the time to settle after an abort is over. */
   onGraceOver: (() => void) | undefined;
 
-  /** The one listener on the caller's signal; `dispose` removes it (SPEC 7.1). */
   constructor(caller: AbortSignal | undefined, graceMs: number) {
     this.#caller = caller;
     this.#graceMs = graceMs;
-    liftListenerLimit(this.#controller.signal);
-    if (caller?.aborted) this.abort(caller.reason);
-    else caller?.addEventListener("abort", this.#onCallerAbort);
+  }
+
+  /** Follows the caller's signal by the run's one listener on it; `dispose` removes it (SPEC 7.1). */
+  listen(): void {
+    liftListenerLimit(this.signal);
+    if (this.#caller?.aborted) this.abort(this.#caller.reason);
+    else this.#caller?.addEventListener("abort", this.#onCallerAbort);
   }
 
   /** What streams, hooks and tools get; it carries the caller's reason. */

@@ -6,9 +6,9 @@ import { describe, errorText, TurnLoopError } from "../errors.js";
 import { parseObject } from "../partial-json.js";
 import type { AgentTool } from "../tool.js";
 import { isThenable } from "./abort.js";
-import { coerce, valueAt } from "./coerce.js";
+import { coerce } from "./coerce.js";
 import { fillDefaults } from "./defaults.js";
-import { invalidText, joinPath, type Problem, problemsOf, wordProblem } from "./problems.js";
+import { invalidText, joinPath, type Problem, problemsOf, valueAt, wordProblem } from "./problems.js";
 import { copyJson, isPlainObject, type Json } from "./snapshot.js";
 
 /** Why arguments were refused, for the model to read. */
@@ -64,14 +64,13 @@ function jsonSchema(tool: AgentTool): ToolSchema {
   const given = (tool.parameters ?? { type: "object", properties: {} }) as TSchema;
   const json = jsonCopy(tool, given);
   const isTypeBox = Symbol.for("TypeBox.Kind") in given;
-  const hasDefaults = JSON.stringify(json).includes('"default":');
-  const check = checker(tool, json);
+  const checker = new Checker(tool, json);
   return {
     json,
     check(args) {
-      if (hasDefaults) fillDefaults(json, args, json);
+      checker.fillDefaults(args);
       if (isTypeBox && quickCheck(given, args)) return args;
-      const problems = coerce(args, check);
+      const problems = coerce(args, checker);
       return problems.length === 0
         ? args
         : new InvalidArguments(
@@ -94,22 +93,33 @@ function quickCheck(schema: TSchema, args: unknown): boolean {
 }
 
 function standardSchema(tool: AgentTool, given: StandardSchema): ToolSchema {
-  const shown = tool.jsonSchema ?? given["~standard"].jsonSchema?.input({ target: "draft-2020-12" });
+  let shown: unknown = tool.jsonSchema;
+  let why = "";
+  try {
+    shown ??= given["~standard"].jsonSchema?.input({ target: "draft-2020-12" });
+  } catch (error) {
+    why = `: ${errorText(error)}`;
+  }
   if (!isPlainObject(shown)) {
     throw new TurnLoopError(
       "invalid_tool",
-      `The parameters of tool "${tool.name}" are a Standard Schema that cannot say its JSON Schema. Give the tool a jsonSchema for the model to see.`,
+      `The parameters of tool "${tool.name}" are a Standard Schema that cannot say its JSON Schema${why}. Give the tool a jsonSchema for the model to see.`,
     );
   }
   const json = jsonCopy(tool, shown);
-  const check = checker(tool, json);
+  const checker = new Checker(tool, json);
   const validate = (args: unknown): StandardResult | Promise<StandardResult> => given["~standard"].validate(args);
-  const final = (result: StandardResult): unknown =>
-    result.issues ? new InvalidArguments(invalidText(tool.name, result.issues.map(wordIssue))) : result.value;
+  const refuse = (args: unknown, issues: readonly StandardIssue[]): InvalidArguments =>
+    new InvalidArguments(
+      invalidText(
+        tool.name,
+        issues.map((issue) => wordIssue(issue, args)),
+      ),
+    );
   const again = (args: unknown, result: StandardResult): unknown => {
     if (!result.issues) return result.value;
-    coerce(args, check);
-    return settle(validate(args), final);
+    coerce(args, checker);
+    return settle(validate(args), (coerced) => (coerced.issues ? refuse(args, coerced.issues) : coerced.value));
   };
   return { json, check: (args) => settle(validate(args), (result) => again(args, result)) };
 }
@@ -122,14 +132,37 @@ function isStandardSchema(schema: unknown): schema is StandardSchema {
   return typeof (schema as Partial<StandardSchema> | undefined | null)?.["~standard"]?.validate === "function";
 }
 
-/** Made at the first need; the checker writes into the schema it is given, and cannot take the one the model is shown. */
-function checker(tool: AgentTool, json: Json): (args: unknown) => Problem[] {
-  let validator: Validator | undefined;
-  return (args) => {
-    fillDefaults(json, args, json);
-    validator ??= new Validator(jsonCopy(tool, json), draftOf(json), false);
-    return [...nonFinite(args, []), ...problemsOf(validator.validate(args).errors)];
-  };
+/** The JSON Schema checker for one tool, made at the first need. */
+class Checker {
+  readonly #tool: AgentTool;
+  readonly #json: Json;
+  readonly #hasDefaults: boolean;
+  readonly #validators = new Map<Json, Validator>();
+
+  constructor(tool: AgentTool, json: Json) {
+    this.#tool = tool;
+    this.#json = json;
+    this.#hasDefaults = JSON.stringify(json).includes('"default":');
+  }
+
+  problems(args: unknown): Problem[] {
+    return [...nonFinite(args, []), ...problemsOf(this.#validator(this.#json).validate(args).errors, this.#json)];
+  }
+
+  fillDefaults(args: unknown): void {
+    if (this.#hasDefaults) fillDefaults(this.#json, args, this.#json, (branch, value) => this.#validator(branch).validate(value).valid);
+  }
+
+  /** It writes into the schema it is given, and cannot take the one the model is shown. Branches may refer to the root's definitions. */
+  #validator(schema: Json): Validator {
+    let validator = this.#validators.get(schema);
+    if (!validator) {
+      const { $defs = {}, definitions = {} } = this.#json;
+      validator = new Validator(jsonCopy(this.#tool, { $defs, definitions, ...schema }), draftOf(this.#json), false);
+      this.#validators.set(schema, validator);
+    }
+    return validator;
+  }
 }
 
 function draftOf(schema: Json): SchemaDraft {
@@ -157,6 +190,7 @@ function jsonCopy(tool: AgentTool, schema: unknown): Json {
   throw new TurnLoopError("invalid_tool", `The parameters of tool "${tool.name}" must be a schema of an object; got ${describe(schema)}.`);
 }
 
-function wordIssue({ path = [], message }: StandardIssue): string {
-  return `${path.map((part) => String(typeof part === "object" ? part.key : part)).reduce(joinPath, "") || "arguments"}: ${message}`;
+function wordIssue({ path = [], message }: StandardIssue, args: unknown): string {
+  const keys = path.map((part) => String(typeof part === "object" ? part.key : part));
+  return `${keys.reduce(joinPath, "") || "arguments"}: ${message}, received ${describe(valueAt(args, keys))}`;
 }

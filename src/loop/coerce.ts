@@ -4,30 +4,38 @@
  * change that does not mend its place is undone, so that what cannot be converted without loss is refused as it came.
  */
 
-import type { Problem } from "./problems.js";
-import { isPlainObject, type Json } from "./snapshot.js";
+import { type Problem, valueAt } from "./problems.js";
+import { copyJson, isPlainObject, type Json } from "./snapshot.js";
 
 /** Texts in texts are mended from the outside in, one level a round. */
 const MAX_ROUNDS = 10;
 
+export interface Checking {
+  problems(args: unknown): Problem[];
+  fillDefaults(args: unknown): void;
+}
+
 /** Coerces the arguments in place. Returns what is still wrong with them. */
-export function coerce(args: unknown, check: (args: unknown) => Problem[]): Problem[] {
-  let problems = check(args);
+export function coerce(args: unknown, checker: Checking): Problem[] {
+  let problems = checker.problems(args);
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const changes = problems.map((problem) => mend(args, problem)).filter((change) => change !== undefined);
+    const before = problems;
+    const changes = before.map((problem) => mend(args, problem)).filter((change) => change !== undefined);
     if (changes.length === 0) break;
-    let after = check(args);
-    const failed = changes.filter(({ problem }) => expectationsAt(after, problem) >= expectationsAt(problems, problem));
+    const after = checker.problems(args);
+    const failed = changes.filter(({ problem }) => !isMended(problem, after));
     for (const change of failed) change.undo();
-    if (failed.length > 0) after = check(args);
-    problems = after;
+    checker.fillDefaults(args);
+    problems = checker.problems(args);
     if (failed.length === changes.length) break;
   }
   return problems;
 }
 
-function expectationsAt(problems: Problem[], { path }: Problem): number {
-  return problems.find((problem) => problem.path === path)?.expected.length ?? 0;
+/** Less is expected at the place than before, and nothing new: another branch of a union may want what was there. */
+function isMended(before: Problem, problems: Problem[]): boolean {
+  const expected = problems.find(({ path }) => path === before.path)?.expected ?? [];
+  return expected.length < before.expected.length && expected.every((one) => before.expected.includes(one));
 }
 
 /** Changes the value that the problem is about, if there is a way; says how to take it back. */
@@ -50,10 +58,6 @@ function mend(args: unknown, problem: Problem): { problem: Problem; undo(): void
   };
 }
 
-export function valueAt(args: unknown, keys: string[]): unknown {
-  return keys.reduce<unknown>((value, key) => (value as Json | undefined | null)?.[key], args);
-}
-
 /** What the text spells in the first of the types it spells something in. */
 function spell(types: string[], text: string): unknown {
   for (const type of types) {
@@ -68,7 +72,7 @@ function readAs(type: string, text: string): unknown {
   if (type === "boolean") return text === "true" ? true : text === "false" ? false : undefined;
   if (type !== "array" && type !== "object") return undefined;
   try {
-    const value: unknown = JSON.parse(text);
+    const value = copyJson(JSON.parse(text), true);
     return (type === "array" ? Array.isArray(value) : isPlainObject(value)) ? value : undefined;
   } catch {
     return undefined;

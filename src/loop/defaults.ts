@@ -1,32 +1,57 @@
 /** Fills the defaults of a JSON Schema into arguments of the loop's own (SPEC 5.7). */
 import { copyJson, isPlainObject, type Json } from "./snapshot.js";
 
-export function fillDefaults(schema: unknown, value: unknown, root: Json): void {
+/** Whether the value is right for a branch of a union. */
+export type Accepts = (branch: Json, value: unknown) => boolean;
+
+export function fillDefaults(schema: unknown, value: unknown, root: Json, accepts: Accepts): void {
   if (!isPlainObject(schema)) return;
-  if (typeof schema.$ref === "string") fillDefaults(resolve(schema.$ref, root), value, root);
-  const { allOf, properties, items } = schema;
-  if (Array.isArray(allOf)) for (const part of allOf) fillDefaults(part, value, root);
-  if (Array.isArray(value)) for (const item of value) fillDefaults(items, item, root);
-  if (!isPlainObject(value)) return;
-  const branches = ([schema.anyOf ?? schema.oneOf].flat() as (Json | undefined)[]).filter((branch) => branch?.properties);
-  if (branches.length === 1) fillDefaults(branches[0], value, root);
-  for (const key of isPlainObject(properties) ? Object.keys(properties) : []) {
-    const property = (properties as Json)[key];
-    if (!Object.hasOwn(value, key) && isPlainObject(property) && property.default !== undefined && key !== "__proto__") {
-      value[key] = copyJson(property.default);
-    }
-    if (Object.hasOwn(value, key)) fillDefaults(property, value[key], root);
+  const fill = (part: unknown, into: unknown): void => fillDefaults(part, into, root, accepts);
+  const { $ref, allOf, anyOf, oneOf, properties, patternProperties, additionalProperties, items, prefixItems } = schema;
+  if (typeof $ref === "string") fill(resolve($ref, root), value);
+  for (const part of listOf(allOf)) fill(part, value);
+  if (Array.isArray(value)) {
+    const tuple = listOf(prefixItems ?? items);
+    value.forEach((item, i) => {
+      fill(i < tuple.length ? tuple[i] : items, item);
+    });
   }
+  if (!isPlainObject(value)) return;
+  for (const [key, property] of entriesOf(properties)) {
+    if (!Object.hasOwn(value, key) && isPlainObject(property) && property.default !== undefined) value[key] = copyJson(property.default);
+    if (Object.hasOwn(value, key)) fill(property, value[key]);
+  }
+  const patterns = entriesOf(patternProperties).map(([pattern, part]) => [new RegExp(pattern, "u"), part] as const);
+  for (const key of Object.keys(value)) {
+    if (isPlainObject(properties) && Object.hasOwn(properties, key)) continue;
+    const matching = patterns.filter(([pattern]) => pattern.test(key));
+    for (const [, part] of matching) fill(part, value[key]);
+    if (matching.length === 0) fill(additionalProperties, value[key]);
+  }
+  for (const branch of listOf(anyOf ?? oneOf)) {
+    if (!isPlainObject(branch)) continue;
+    const trial = copyJson(value) as Json;
+    fill(branch, trial);
+    if (!accepts(branch, trial)) continue;
+    Object.assign(value, trial);
+    break;
+  }
+}
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function entriesOf(value: unknown): [string, unknown][] {
+  return isPlainObject(value) ? Object.entries(value).filter(([key]) => key !== "__proto__") : [];
 }
 
 /** A reference by pointer or by `$id`. A pointer to nowhere is for the checker to complain about. */
 function resolve(reference: string, root: Json): unknown {
   if (reference === "#" || reference === root.$id) return root;
   if (!reference.startsWith("#/")) return findById(root, reference);
-  return reference
-    .slice(2)
-    .split("/")
-    .reduce<unknown>((target, key) => (target as Json | undefined)?.[key.replaceAll("~1", "/").replaceAll("~0", "~")], root);
+  const keys = reference.slice(2).split("/");
+  return keys.reduce<unknown>((target, key) => (target as Json | undefined)?.[key.replaceAll("~1", "/").replaceAll("~0", "~")], root);
 }
 
 function findById(schema: unknown, id: string): unknown {

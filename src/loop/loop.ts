@@ -66,6 +66,7 @@ export async function runAgentLoopContinue(
 /** From agent_start to agent_end. */
 async function drive(run: Run, prompts: Incoming[]): Promise<AgentMessage[]> {
   const { delivery } = run;
+  run.abort.listen();
   try {
     if (delivery.deliver({ type: "agent_start" })) await delivery.delivered();
     const ending = await runTurns(run, prompts);

@@ -13,11 +13,11 @@ export interface Problem {
 }
 
 /** Leaves only: a parent's error says no more than that a child has one. */
-export function problemsOf(errors: readonly OutputUnit[]): Problem[] {
+export function problemsOf(errors: readonly OutputUnit[], schema: unknown): Problem[] {
   const problems = new Map<string, Problem>();
   errors.forEach((error, i) => {
     if (isParent(error, errors[i + 1])) return;
-    const keys = error.instanceLocation.split("/").slice(1).map(unescapeKey);
+    const keys = keysOf(error.instanceLocation);
     const [, quoted = ""] = /"(.*)"/s.exec(error.error) ?? [];
     if (error.keyword === "required") keys.push(quoted);
     const path = keys.reduce(joinPath, "");
@@ -25,7 +25,7 @@ export function problemsOf(errors: readonly OutputUnit[]): Problem[] {
     problems.set(path, problem);
     const expected = expectationsOf(error, quoted);
     problem.expected.push(...expected.filter((one) => !problem.expected.includes(one)));
-    if (expected.length === 0) problem.others.push(error.keyword === "false" ? "not an expected property" : error.error.replace(/\.$/, ""));
+    if (expected.length === 0) problem.others.push(wordOther(error, schema));
   });
   return [...problems.values()];
 }
@@ -45,6 +45,12 @@ function expectationsOf({ keyword, error }: OutputUnit, quoted: string): string[
   return [any ? `one of ${values}` : values];
 }
 
+function wordOther({ keyword, error, keywordLocation }: OutputUnit, schema: unknown): string {
+  if (keyword === "false") return "not an expected property";
+  const limit = keyword === "pattern" ? ` ${String(valueAt(schema, keysOf(keywordLocation)) ?? "")}` : "";
+  return `${error.replace(/\.$/, "")}${limit}`;
+}
+
 export function wordProblem({ path, expected, others }: Problem, received: unknown): string {
   const place = path || "arguments";
   if (expected.includes("present")) return `${place}: required, but missing`;
@@ -60,8 +66,14 @@ export function invalidText(toolName: string, problems: readonly string[]): stri
   return `Invalid arguments for tool "${toolName}"; it was not executed:\n${shown.join("\n")}`;
 }
 
-function unescapeKey(key: string): string {
-  return decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~");
+/** The value at a place in arguments or in a schema. */
+export function valueAt(root: unknown, keys: readonly string[]): unknown {
+  return keys.reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined | null)?.[key], root);
+}
+
+function keysOf(pointer: string): string[] {
+  const keys = pointer.split("/").slice(1);
+  return keys.map((key) => decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
 export function joinPath(path: string, key: string): string {

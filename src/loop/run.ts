@@ -112,7 +112,7 @@ export function setCopy<T extends object, I>(
 }
 
 /** The tools of a turn by name, with what the model is shown of them. Rebuilt only when the source lists other tools. */
-export class ToolSet {
+class ToolSet {
   list: AgentTool[] = [];
   declarations: LlmTool[] = [];
   #byName = new Map<string, { tool: AgentTool; schema: ToolSchema }>();

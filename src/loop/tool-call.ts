@@ -101,7 +101,10 @@ export class OpenCall {
       if (terminate === true) refused.terminate = true;
       return refused;
     }
-    if (replaced === undefined && sameArgs(args, asked)) return undefined;
+    if (replaced === undefined && sameArgs(args, asked)) {
+      this.#args = asked; // the hook may have kept the other one
+      return undefined;
+    }
     const entry = run.tools.get(this.call.name);
     const validating = entry && validateArguments(entry.tool, entry.schema, replaced === undefined ? args : replaced);
     const validated = isThenable(validating) ? await run.abort.race(validating) : validating;

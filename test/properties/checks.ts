@@ -178,7 +178,7 @@ function checkRequest(world: World, index: number, { context, messages, options,
   if (!last || last.role === "assistant") world.fail(`6.1: ${where} ends in ${last ? "an assistant message" : "nothing"}`);
   if (messages.some(({ role }) => !["user", "assistant", "toolResult"].includes(role))) world.fail(`2.5: ${where} has a custom role`);
   const json = show(context);
-  if (/\\ud[89a-f][0-9a-f]{2}/.test(json)) world.fail(`2.7: ${where} has text that is not well-formed: ${json}`);
+  if (hasLoneSurrogate(context)) world.fail(`2.7: ${where} has text that is not well-formed: ${json}`);
   if (json.includes(MARK)) world.fail(`4.8: what a listener writes to an event reaches ${where}`);
   if (json.includes(STALE)) world.fail(`3.3: ${where} has content of an attempt that was restarted`);
   const names = (context.tools ?? []).map(({ name }) => name);
@@ -193,6 +193,12 @@ function checkRequest(world: World, index: number, { context, messages, options,
     world.fail(`7.1: ${where} has no signal of its own`);
   const leaked = Object.keys(options ?? {}).filter((key) => !["apiKey", "signal", "sessionId", "temperature"].includes(key));
   if (leaked.length > 0) world.fail(`6.1: ${where} has the options ${leaked}`);
+}
+
+function hasLoneSurrogate(value: unknown): boolean {
+  if (typeof value === "string") return /\p{Surrogate}/u.test(value);
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, item]) => hasLoneSurrogate(key) || hasLoneSurrogate(item));
 }
 
 /** SPEC 2.1: plain JSON, the host's details aside. */

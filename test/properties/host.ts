@@ -111,7 +111,7 @@ function execute(world: World, spec: Tool, tool: number, [id, params, signal, on
 function checkReason(world: World, spec: Tool, run: Execution, signal: AbortSignal): void {
   const limit = spec.timeoutMs ?? world.scenario.config.toolTimeoutMs;
   const timedOut = limit !== undefined && limit > 0 && Date.now() >= run.startedAt + limit;
-  if (timedOut || world.sinkFailure || world.left) return;
+  if (timedOut || world.scenario.sink.failAt !== undefined || world.left) return;
   if (signal.reason !== world.controller.signal.reason) world.fail("7.1: a tool's signal does not carry the caller's reason");
 }
 

@@ -127,8 +127,14 @@ export interface Scenario {
 
 /** The first value `weight` times as often as all the others together. */
 const mostly = <T>(weight: number, first: T, ...others: T[]): fc.Arbitrary<T> =>
-  fc.oneof({ arbitrary: fc.constant(first), weight: weight * 10 }, { arbitrary: fc.constantFrom(...others), weight: 10 });
-const rarely = <T>(arbitrary: fc.Arbitrary<T>, freq: number): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined, freq });
+  fc.oneof(
+    { withCrossShrink: true },
+    { arbitrary: fc.constant(first), weight: weight * 10 },
+    { arbitrary: fc.constantFrom(...others), weight: 10 },
+  );
+/** Undefined, but once in `times`. */
+const rarely = <T>(arbitrary: fc.Arbitrary<T>, times: number): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ withCrossShrink: true }, { arbitrary: fc.constant(undefined), weight: times - 1 }, { arbitrary, weight: 1 });
 /** A record whose undefined fields are left out, so that a counterexample shows only what matters. */
 const record = <T extends object>(fields: { [K in keyof T]-?: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
   fc.record(fields as any).map((value: any) => Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined))) as never;
@@ -138,15 +144,16 @@ const wait: fc.Arbitrary<Wait> = mostly<Wait>(1, "sync", "micro", 1, 7, 40);
 const odd = fc.nat({ max: THROWN.length - 1 });
 
 const block = record<Block>({
-  kind: once("text", "call", "call", "thinking"),
+  kind: once("text", "call", "call", "call", "thinking"),
   tool: fc.nat({ max: 6 }),
   id: mostly(2, "own", "same", "empty", "blank", "number", "missing", "generated", "suffixed", "lone", "lone2"),
   args: fc.nat({ max: ARGUMENTS.length - 1 }),
 });
 
 const answer = record<Answer>({
-  blocks: fc.array(block, { maxLength: 6 }),
+  blocks: fc.array(block, { minLength: 0, maxLength: 6, size: "medium" }),
   stop: fc.oneof(
+    { withCrossShrink: true },
     { arbitrary: fc.constant<Answer["stop"]>("auto"), weight: 6 },
     once<Answer["stop"]>("stop", "toolUse", "length", "error", "aborted", "pause_turn", "none"),
   ),
@@ -156,10 +163,10 @@ const answer = record<Answer>({
       after: fc.nat({ max: 12 }),
       odd,
     }),
-    4,
+    7,
   ),
   result: once("absent", "message", "aborted", "never", "late", "reject", "throwSync", "junk"),
-  open: fc.oneof({ arbitrary: wait, weight: 20 }, fc.constant("never" as const)),
+  open: fc.oneof({ withCrossShrink: true }, { arbitrary: wait, weight: 40 }, fc.constant("never" as const)),
   arrive: wait,
   live: fc.boolean(),
   garbage: mostly(2, "never", "later", "return"),
@@ -171,7 +178,7 @@ const answer = record<Answer>({
 });
 
 const tool = record<Tool>({
-  wait: fc.oneof({ arbitrary: wait, weight: 9 }, once<Wait | "never">(300, "never")),
+  wait: fc.oneof({ withCrossShrink: true }, { arbitrary: wait, weight: 9 }, once<Wait | "never">(300, "never")),
   then: mostly(1, "text", "result", "terminate", "terminate", "isError", "odd", "throw"),
   odd,
   onAbort: once("ignore", "reject", "resolve"),
@@ -185,42 +192,43 @@ const tool = record<Tool>({
 });
 
 /** Some acts end the run: they must be rare, or few runs get far. */
-const ENDING = ["empty", "junk", "throw", "hang", "stop"];
+const ENDING = ["empty", "reverse", "junk", "throw", "hang", "stop"];
 const actOf = (names: readonly string[]): fc.Arbitrary<string> =>
   fc.oneof(
-    { arbitrary: fc.constantFrom(...names.filter((name) => !ENDING.includes(name))), weight: 12 },
+    { withCrossShrink: true },
+    { arbitrary: fc.constantFrom(...names.filter((name) => !ENDING.includes(name))), weight: 30 },
     { arbitrary: fc.constantFrom(...names.filter((name) => ENDING.includes(name))), weight: 1 },
   );
 const acts = (names: readonly string[]): fc.Arbitrary<Act[] | undefined> =>
   rarely(fc.array(record<Act>({ act: actOf(names), wait, odd }), { minLength: 1, maxLength: 4 }), 3);
 const poll = record<Poll>({
   messages: fc.nat({ max: 2 }),
-  role: mostly(3, "user", "note"),
+  role: mostly(10, "user", "note"),
   wait,
-  throws: fc.oneof({ arbitrary: fc.constant(false), weight: 12 }, fc.constant(true)),
+  throws: fc.oneof({ withCrossShrink: true }, { arbitrary: fc.constant(false), weight: 40 }, fc.constant(true)),
 });
 
 export const scenarios: fc.Arbitrary<Scenario> = record<Scenario>({
   entry: once("run", "run", "continue", "stream", "streamContinue"),
-  history: fc.array(once("user", "note", "answer", "calls", "openCalls", "strayResult", "failed"), { maxLength: 4 }),
-  prompts: fc.array(mostly(3, "user", "image", "note"), { minLength: 1, maxLength: 2 }),
-  answers: fc.array(answer, { maxLength: 5 }),
-  tools: fc.array(tool, { maxLength: 4 }),
+  history: fc.array(once("user", "user", "user", "note", "answer", "calls", "openCalls", "strayResult", "failed"), { maxLength: 4 }),
+  prompts: fc.array(mostly(12, "user", "image", "note"), { minLength: 1, maxLength: 2 }),
+  answers: fc.array(answer, { maxLength: 5, size: "medium" }),
+  tools: fc.array(tool, { maxLength: 4, size: "medium" }),
   hooks: record<Scenario["hooks"]>(Object.fromEntries(Object.entries(HOOK_ACTS).map(([name, names]) => [name, acts(names)])) as never),
   steering: rarely(fc.array(poll, { minLength: 1, maxLength: 4 }), 2),
   followUp: rarely(fc.array(poll, { minLength: 1, maxLength: 3 }), 2),
   sink: record<Sink>({
     wait,
-    failAt: rarely(fc.nat({ max: 40 }), 5),
+    failAt: rarely(fc.nat({ max: 60 }), 6),
     fail: once("throw", "reject", "late", "hang"),
     failsOn: fc.boolean(),
-    writes: fc.boolean(),
+    writes: mostly(4, false, true),
   }),
   consumer: record<Scenario["consumer"]>({
     wait,
-    takes: rarely(fc.nat({ max: 40 }), 3),
+    takes: rarely(fc.nat({ max: 60 }), 4),
     leave: once("return", "throw"),
-    resultFirst: fc.oneof({ arbitrary: fc.constant(false), weight: 4 }, fc.constant(true)),
+    resultFirst: fc.oneof({ withCrossShrink: true }, { arbitrary: fc.constant(false), weight: 4 }, fc.constant(true)),
   }),
   config: record<Scenario["config"]>({
     toolExecution: rarely(once("sequential", "parallel"), 3),
@@ -232,11 +240,12 @@ export const scenarios: fc.Arbitrary<Scenario> = record<Scenario>({
   }),
   abort: record<Scenario["abort"]>({
     at: fc.oneof(
-      { arbitrary: fc.constant<Scenario["abort"]["at"]>("never"), weight: 4 },
+      { withCrossShrink: true },
+      { arbitrary: fc.constant<Scenario["abort"]["at"]>("never"), weight: 6 },
       { arbitrary: once<Scenario["abort"]["at"]>("point", "time"), weight: 5 },
       fc.constant<"before">("before"),
     ),
-    n: fc.nat({ max: 60 }),
+    n: fc.nat({ max: 120 }),
     microtasks: fc.nat({ max: 5 }),
     reason: odd,
   }),
