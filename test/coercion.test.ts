@@ -227,6 +227,13 @@ describe("coercion is lossless or not at all", () => {
   });
 
   // SPEC 5.7
+  it("a default that the schema refuses does not stand in the way of a call without the property", async () => {
+    const parameters = { type: "object", properties: { s: { type: "string", default: null }, n: { type: "number" } } };
+    expect((await callWith(parameters, { n: 1 })).got).toEqual({ n: 1 });
+    expect((await callWith(parameters, { n: "1", s: "x" })).got).toEqual({ n: 1, s: "x" });
+  });
+
+  // SPEC 5.7
   it("a null for a required property is an error, with a default too", async () => {
     for (const parameters of [
       Type.Object({ n: Type.Number() }),

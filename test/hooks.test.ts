@@ -411,6 +411,19 @@ it("timestamps come from config.now, so that a run can be replayed", async () =>
   expect(messages.map((message) => (message as { timestamp: number }).timestamp)).toEqual([1, 101, 102, 103]);
 });
 
+it("a clock that throws does not cost the run its end", async () => {
+  // SPEC 4.5, 2.2
+  const { outcome, messages } = await run([[{ toolCall: "echo" }], "done"], {
+    tools: [echo],
+    config: {
+      now: () => {
+        throw new Error("clock");
+      },
+    },
+  });
+  expect([outcome, messages.length]).toEqual(["completed", 4]);
+});
+
 function answer(text: string): AssistantMessage {
   return { role: "assistant", content: [{ type: "text", text }], stopReason: "stop" } as AssistantMessage;
 }

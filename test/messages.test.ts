@@ -138,6 +138,19 @@ describe("a transcript is plain JSON", () => {
     const again = await run(["more"], { messages: record.messages });
     expect(again.outcome).toBe("completed");
   });
+
+  // SPEC 2.1, 5.11
+  it("does not serialise details for an error text either, and shows them to no model", async () => {
+    const details = { toJSON: vi.fn(() => "secret") };
+    const odd = makeTool("odd", () => ({ content: 5, details }) as never);
+    const changed = makeTool("changed", () => ({ content: [], details }));
+    const afterToolCall = ({ toolCall: { name } }: { toolCall: { name: string } }) =>
+      name === "changed" ? { content: 5 as never } : undefined;
+    const record = await run([[{ toolCall: "odd" }, { toolCall: "changed" }], "end"], { tools: [odd, changed], config: { afterToolCall } });
+    expect(resultsOf(record).map(({ isError }) => isError)).toEqual([true, true]);
+    expect(resultsOf(record).map(textOf).join()).not.toContain("secret");
+    expect(details.toJSON).not.toHaveBeenCalled();
+  });
 });
 
 describe("timestamps", () => {

@@ -171,6 +171,8 @@ describe("misuse is refused before any event", () => {
     ["a prompt of an empty text", "no_prompts", { prompts: [userMessage("")] }],
     ["a prompt of no blocks", "no_prompts", { prompts: [userMessage([])] }],
     ["a prompt that is no message", "no_prompts", { prompts: ["hello"] }],
+    ["a prompt whose content is a number", "invalid_argument", { prompts: [{ role: "user", content: 5 }] }],
+    ["a tool result without content", "invalid_argument", { prompts: [{ role: "toolResult" }] }],
     ["no streamFn", "no_stream_fn", { streamFn: undefined }],
     ["two tools of one name", "duplicate_tool", { context: { ...context, tools: [echo, echo] } }],
     ["a tool without a name", "invalid_tool", { context: { ...context, tools: [{ ...echo, name: "" }] } }],

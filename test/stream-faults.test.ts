@@ -1,4 +1,4 @@
-import { AssistantMessageBuilder, type AssistantMessageEvent, type StreamFn, type ToolCall } from "turnloop";
+import { AssistantMessageBuilder, type AssistantMessageEvent, emptyUsage, type StreamFn, type ToolCall } from "turnloop";
 import { describe, expect, it, vi } from "vitest";
 import { answer, answerOf, delta, done, eventsThen, iterable, start, streams, toolCall } from "./hand-written.js";
 import { makeTool, outline, type RunRecord, run, textOf } from "./helpers.js";
@@ -144,6 +144,26 @@ describe("a stream that is not by the book", () => {
     const record = await run(streams(events));
     for (const { message } of updatesOf(record)) for (const block of message.content) expect(block).toHaveProperty("type");
     expect(updatesOf(record)).toHaveLength(1);
+  });
+
+  // SPEC 2, 3.3
+  it.each<[string, unknown[]]>([
+    ["a done with nothing but content", [{ type: "done", reason: "stop", message: { content: [{ type: "text", text: "x" }] } }]],
+    [
+      "a done with nulls",
+      [{ type: "done", reason: "stop", message: { content: "x", usage: null, api: null, provider: null, model: null } }],
+    ],
+    ["usage in part", [done([{ type: "text", text: "x" }], { usage: { input: 0 }, api: undefined })]],
+    ["usage without numbers", [done([{ type: "text", text: "x" }], { usage: { input: "0", output: Number.NaN, cost: null } })]],
+    [
+      "a partial with nothing but content that then breaks off",
+      [{ type: "text_delta", partial: { content: [{ type: "text", text: "x" }] } }, { type: "error" }],
+    ],
+  ])("%s is filled up to a whole message", async (_name, events) => {
+    const record = await run(streams(events));
+    const strings = { api: expect.any(String), provider: expect.any(String), model: expect.any(String) };
+    expect(answerOf(record)).toMatchObject({ role: "assistant", ...strings, usage: emptyUsage(), timestamp: expect.any(Number) });
+    expect(textOf(answerOf(record))).toBe("x");
   });
 });
 

@@ -60,7 +60,7 @@ function finalContent(given: unknown, turn: number): AnswerBlock[] {
 function safeCall(given: ToolCall): ToolCall {
   const call: ToolCall = { ...given, name: typeof given.name === "string" ? given.name : "", arguments: {} };
   const source: unknown = given.arguments;
-  if (source === undefined || source === null || source === "") return call;
+  if (source === undefined || source === null || (typeof source === "string" && source.trim() === "")) return call;
   try {
     const value = typeof source === "string" ? parseObject(source) : source;
     const copy = typeof value === "object" && value !== null && !Array.isArray(value) ? copyJson(value) : undefined;

@@ -210,7 +210,7 @@ class OpenAnswer {
 
   /** With a `now` of the host every timestamp is its own, so that a run can be replayed (SPEC 2.2). */
   #stamp(): number | undefined {
-    this.#timestamp ??= this.#run.config.now?.();
+    if (this.#run.config.now) this.#timestamp ??= this.#run.now();
     return this.#timestamp;
   }
 }

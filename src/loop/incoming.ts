@@ -12,8 +12,12 @@ export interface Incoming {
 /** Throws `invalid_argument` for what is not a message. */
 export function takeIn(messages: readonly AgentMessage[]): Incoming[] {
   return messages.map((message, index) => {
-    if (typeof message?.role === "string") return { message, shown: copyMessage(message) };
-    throw new TurnLoopError("invalid_argument", `expected messages with a role; got ${describe(message)} at index ${index}.`);
+    try {
+      if (typeof message?.role === "string") return { message, shown: copyMessage(message) };
+    } catch {
+      // content that is no list of blocks
+    }
+    throw new TurnLoopError("invalid_argument", `expected messages with a role and content; got ${describe(message)} at index ${index}.`);
   });
 }
 

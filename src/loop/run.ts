@@ -54,7 +54,7 @@ export function createRun(
     streamFn,
     abort,
     delivery: new Delivery(emit, abort, graceMs),
-    now: config.now ? () => (config.now as () => number)() : () => Date.now(),
+    now: () => readClock(config),
     systemPrompt: context.systemPrompt,
     model: config.model,
     streamOptions: config.streamOptions,
@@ -66,6 +66,15 @@ export function createRun(
     turn: 0,
     truncatedTurns: 0,
   };
+}
+
+/** A clock that throws must not cost a run its end. */
+function readClock(config: AgentLoopConfig): number {
+  try {
+    return config.now ? config.now() : Date.now();
+  } catch {
+    return Date.now();
+  }
 }
 
 /** No model call and no tool starts any more: the run was aborted or its sink failed (SPEC 4.10, 7.3). */

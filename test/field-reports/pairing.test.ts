@@ -196,7 +196,15 @@ describe("field reports A: calls and their results", () => {
     const b: ToolResultMessage = { ...(crashed[2] as ToolResultMessage), toolCallId: "b" };
     const messages = [...crashed, b];
     const before = structuredClone(messages);
-    const config = { transformContext: (all: AgentMessage[]) => [...trim(all.slice(0, 4)), ...all.slice(4)] };
+    const stored: number[] = [];
+    const config = {
+      transformContext: (all: AgentMessage[]) => {
+        const kept = [...trim(all.slice(0, 4)), ...all.slice(4)];
+        all.length = 0;
+        return kept;
+      },
+      shouldStopAfterTurn: ({ context }: { context: { messages: AgentMessage[] } }) => stored.push(context.messages.length) < 0,
+    };
     const played = await play(["ok"], { messages, config });
     const request = played.requests[0]?.messages ?? [];
     expect(request.map((message) => (message.role === "toolResult" ? `toolResult ${message.toolCallId}` : message.role))).toEqual([
@@ -205,6 +213,7 @@ describe("field reports A: calls and their results", () => {
     ]);
     expect(played.outcome).toBe("completed");
     expect(messages).toEqual(before);
+    expect(stored).toEqual([messages.length + 2]);
   });
 
   it("F09 the loop names the call of a result, whatever the tool's value says", async () => {

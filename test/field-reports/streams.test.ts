@@ -1,5 +1,13 @@
 /** Field reports I, J and K: stop reasons, how a stream ends, retries. SPEC 2.4, 2.5, 3.3, 3.4, 5.1, 6.3. */
-import { type AgentLoopConfig, type AssistantMessage, dropFailedTail, type StreamFn, userMessage } from "turnloop";
+import {
+  type AgentLoopConfig,
+  type AgentMessage,
+  type AssistantMessage,
+  dropFailedTail,
+  type Message,
+  type StreamFn,
+  userMessage,
+} from "turnloop";
 import { type ScriptedAnswer, scriptedModel } from "turnloop/testing";
 import { describe, expect, it } from "vitest";
 import { makeTool, outline, resultsOf, textOf } from "../helpers.js";
@@ -38,9 +46,11 @@ describe("field reports I: stop reasons and empty answers", () => {
       expect(first.end.error?.message).toContain("refusal");
       expect(resultsOf(first)).toEqual([]);
       expect(first.requests).toHaveLength(1);
-      const second = await play(["ok"], { messages: first.messages, prompts: [userMessage("again")], tools: [x] });
-      expect(second.requests[0]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
-      expect(second.requests[0]?.messages[1]?.content).toEqual([{ type: "text", text: "I would " }]);
+      for (const config of [{}, { convertToLlm: (all: AgentMessage[]) => all as Message[] }]) {
+        const second = await play(["ok"], { messages: first.messages, prompts: [userMessage("again")], tools: [x], config });
+        expect(second.requests[0]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
+        expect(second.requests[0]?.messages[1]?.content).toEqual([{ type: "text", text: "I would " }]);
+      }
     },
   );
 

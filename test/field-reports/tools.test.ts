@@ -262,6 +262,17 @@ describe("field reports E: odd throws and odd returns", () => {
   );
 });
 
+describe("field reports E: streams nobody waits for", () => {
+  it("F27 a refused event stream tells the first next(), and its result() rejects into nothing", async () => {
+    const stage = new Stage(["never asked for"], { prompts: [] });
+    const { prompts, context, config, signal, streamFn } = stage;
+    const iterator = agentLoop(prompts, context, config, signal, streamFn)[Symbol.asyncIterator]();
+    const refusal = await iterator.next().catch((error) => error);
+    expect(refusal.code).toBe("no_prompts");
+    stage.check([], refusal);
+  });
+});
+
 describe("field reports F: progress updates", () => {
   const part = (text: string) => ({ content: [{ type: "text" as const, text }] });
 
