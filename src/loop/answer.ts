@@ -1,9 +1,9 @@
 /** The final message of a model call, made safe before anyone sees it (SPEC 2.3, 5.4, 7.3). */
 import { argumentsErrorText } from "../message-builder.js";
-import { type AssistantMessage, emptyUsage, type ModelErrorInfo, type TextContent, type ToolCall } from "../messages.js";
+import { type AssistantMessage, type ModelErrorInfo, sumUsage, type TextContent, type ToolCall, type Usage } from "../messages.js";
 import { parseObject } from "../partial-json.js";
 import { isToolCall } from "../transcript.js";
-import { copyJson, isStopReason } from "./snapshot.js";
+import { copyJson, copyUsage, isStopReason } from "./snapshot.js";
 
 type AnswerBlock = AssistantMessage["content"][number];
 
@@ -28,7 +28,7 @@ export function finalAnswer(given: object, defaults: AssistantMessage, turn: num
     api: source.api ?? defaults.api,
     provider: source.provider ?? defaults.provider,
     model: source.model ?? defaults.model,
-    usage: source.usage ? { ...source.usage, cost: source.usage.cost ? { ...source.usage.cost } : emptyUsage().cost } : emptyUsage(),
+    usage: wholeUsage(source.usage),
     timestamp: defaults.timestamp,
     stopReason: "stop",
   };
@@ -39,6 +39,14 @@ export function finalAnswer(given: object, defaults: AssistantMessage, turn: num
     if (source.stopReason !== undefined) message.rawStopReason = String(source.stopReason);
   }
   return message;
+}
+
+/** A copy with every count a number, whatever the provider left out. */
+function wholeUsage(given: Partial<Usage> | undefined): Usage {
+  const { input, output, cacheRead, cacheWrite, totalTokens, cost } = (given ?? {}) as Usage;
+  const counts = input + output + cacheRead + cacheWrite + totalTokens;
+  const isWhole = cost && Number.isFinite(counts + cost.input + cost.output + cost.cacheRead + cost.cacheWrite + cost.total);
+  return isWhole ? copyUsage(given as Usage) : { ...given, ...sumUsage([{ role: "assistant", usage: given } as AssistantMessage]) };
 }
 
 function finalContent(given: unknown, turn: number): AnswerBlock[] {

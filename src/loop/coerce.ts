@@ -26,6 +26,7 @@ export function coerce(args: unknown, checker: Checking): Problem[] {
     const failed = changes.filter(({ problem }) => !isMended(problem, after));
     for (const change of failed) change.undo();
     checker.fillDefaults(args);
+    for (const change of changes) if (!failed.includes(change)) change.again();
     problems = checker.problems(args);
     if (failed.length === changes.length) break;
   }
@@ -38,8 +39,15 @@ function isMended(before: Problem, problems: Problem[]): boolean {
   return expected.length < before.expected.length && expected.every((one) => before.expected.includes(one));
 }
 
-/** Changes the value that the problem is about, if there is a way; says how to take it back. */
-function mend(args: unknown, problem: Problem): { problem: Problem; undo(): void } | undefined {
+interface Change {
+  problem: Problem;
+  undo(): void;
+  /** After defaults were filled: a default of null is no better than a given one. */
+  again(): void;
+}
+
+/** Changes the value that the problem is about, if there is a way. */
+function mend(args: unknown, problem: Problem): Change | undefined {
   const key = problem.keys[problem.keys.length - 1];
   const parent = valueAt(args, problem.keys.slice(0, -1)) as Json | undefined;
   if (key === undefined || typeof parent !== "object" || problem.expected.length === 0) return undefined;
@@ -54,6 +62,9 @@ function mend(args: unknown, problem: Problem): { problem: Problem; undo(): void
     problem,
     undo: () => {
       parent[key] = value;
+    },
+    again: () => {
+      if (value === null && parent[key] === null) delete parent[key];
     },
   };
 }

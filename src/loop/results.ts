@@ -29,7 +29,9 @@ export function normalizeResult(toolName: string, value: unknown): AgentToolResu
   }
 }
 
-function malformed(toolName: string, value: unknown): AgentToolResult {
+function malformed(toolName: string, given: unknown): AgentToolResult {
+  // details are the host's own and not for the model to see
+  const value = typeof given === "object" && given !== null && "details" in given ? { ...given, details: undefined } : given;
   return errorResult(
     `Tool "${toolName}" returned ${describe(value)}; expected a string or { content: [...] } with text and image blocks. The tool may have taken effect.`,
   );

@@ -25,13 +25,17 @@ class SequenceReader {
   run(resumed: boolean): void {
     this.#take("agent_start");
     let turns = 0;
-    while (this.#peek() === "turn_start") this.#turn(resumed && turns++ === 0);
+    do this.#turn(resumed && turns++ === 0);
+    while (this.#peek() === "turn_start");
     const end = this.#take("agent_end");
+    if (!Array.isArray(end.messages)) this.#fail("agent_end with messages", 1);
     if (this.#at < this.#events.length) this.#fail("nothing after agent_end");
     const expected = this.#messages.length;
     if (end.messages.length !== expected) this.#fail(`agent_end with the ${expected} messages of the run, got ${end.messages.length}`, 1);
     end.messages.forEach((message, i) => {
-      if (message.role !== this.#messages[i]?.role) this.#fail(`agent_end.messages[${i}] to be the message that ended ${i + 1}.`, 1);
+      const { role, toolCallId } = this.#messages[i] as Partial<ToolResultMessage>;
+      if (message?.role !== role || (message as Partial<ToolResultMessage>).toolCallId !== toolCallId)
+        this.#fail(`agent_end.messages[${i}] to be the message that ended ${i + 1}.`, 1);
     });
   }
 
@@ -45,13 +49,17 @@ class SequenceReader {
       if (type === "message_start") {
         const message = this.#message();
         if (message.role === "assistant" && !answer && !resumed) answer = message as AssistantMessage;
-        else if (message.role === "toolResult" && (answer || resumed)) results.push(message as ToolResultMessage);
-        else if (answer || message.role === "assistant") this.#fail(`no ${message.role} message here`, 1);
+        else if (message.role === "toolResult" && (answer || resumed)) {
+          const result = message as ToolResultMessage;
+          if (!ended.includes(result.toolCallId)) this.#fail(`the result of call ${result.toolCallId} after its tool_execution_end`, 1);
+          results.push(result);
+        } else if (answer || message.role === "assistant") this.#fail(`no ${message.role} message here`, 1);
       } else this.#toolEvent(started, ended, answer !== undefined, resumed);
     }
     const end = this.#take("turn_end");
     if (!answer && !resumed) this.#fail("an assistant message in the turn", 1);
     this.#checkBatch(answer ?? end.message, started, ended, results, resumed);
+    if (!Array.isArray(end.toolResults) || !end.message) this.#fail("turn_end with message and toolResults", 1);
     const shown = end.toolResults.map((result) => result.toolCallId);
     if (shown.join("\n") !== results.map((result) => result.toolCallId).join("\n"))
       this.#fail("turn_end.toolResults to be the results of the turn", 1);
@@ -60,19 +68,20 @@ class SequenceReader {
   /** message_start message_update* message_end of one message. */
   #message(): AgentMessage {
     const { message: opened } = this.#take("message_start");
+    if (typeof opened?.role !== "string") this.#fail("message_start with a message", 1);
     while (this.#peek() === "message_update") {
       if (opened.role !== "assistant") this.#fail("message_update for an assistant message only");
       this.#at++;
     }
     const { message } = this.#take("message_end");
-    if (message.role !== opened.role) this.#fail(`message_end of the ${opened.role} message that started`, 1);
+    if (message?.role !== opened.role) this.#fail(`message_end of the ${opened.role} message that started`, 1);
     this.#messages.push(message);
     return message;
   }
 
   #toolEvent(started: string[], ended: string[], answered: boolean, resumed: boolean): void {
     const event = this.#events[this.#at] as EventOf<"tool_execution_start" | "tool_execution_update" | "tool_execution_end">;
-    if (!event?.type.startsWith("tool_execution_")) this.#fail("turn_end, a message or a tool event");
+    if (!String(event?.type).startsWith("tool_execution_")) this.#fail("turn_end, a message or a tool event");
     const { type, toolCallId: id } = event;
     if (!answered && !resumed) this.#fail("no tool event before the turn's answer has ended");
     if (type === "tool_execution_start") {

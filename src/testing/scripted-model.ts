@@ -100,7 +100,13 @@ async function* play(
   let builder = new AssistantMessageBuilder(model);
   let given = 0;
   let restarted = false;
-  const abortedEvents = (): AssistantMessageEvent[] => builder.fail(abortError(signal));
+  let last: AssistantMessage<string> | undefined;
+  const abortedEvents = (): AssistantMessageEvent<string>[] => {
+    const events = new AssistantMessageBuilder(model).fail(abortError(signal)) as AssistantMessageEvent<string>[];
+    if (!last) return events;
+    const { stopReason, errorMessage, errorInfo } = (events[1] as Extract<AssistantMessageEvent, { type: "error" }>).error;
+    return [{ type: "error", reason: "aborted", error: { ...last, stopReason, errorMessage, errorInfo } }];
+  };
 
   if (answer.delayMs && !(await pause(answer.delayMs, signal))) return yield* abortedEvents();
   for (let steps = eventsOf(builder, answer, turn, options), step = steps.next(); !step.done; step = steps.next()) {
@@ -120,6 +126,7 @@ async function* play(
     if (options.delayMs && event.type.endsWith("_delta") && !(await pause(options.delayMs, signal))) return yield* abortedEvents();
     if (signal?.aborted) return yield* abortedEvents();
     given++;
+    if ("partial" in event) last = event.partial;
     yield event;
   }
 }

@@ -54,7 +54,7 @@ function checkAnswer(world: World, answer: AssistantMessage, number: number | un
 
 /** SPEC 3.4, 7.3: the content so far is kept; the frame pulled last may have come too late. */
 function checkKept(world: World, { frames, terminal }: ModelCall, answer: AssistantMessage): void {
-  const said = [...frames.slice(-2).map(({ content }) => content), ...(terminal === undefined ? [] : [terminal])];
+  const said = [...(frames.length < 2 ? ["[]"] : []), ...frames.slice(-2).map(({ content }) => content), ...(terminal === undefined ? [] : [terminal])];
   const kept = bare(answer.content);
   const { indexOffset, fault } = world.scenario.answers[(modelCallOf(answer) ?? 0) - 1] ?? {};
   if (indexOffset || fault?.kind === "junk") return;
@@ -108,23 +108,21 @@ function checkLive(world: World, turn: AgentEvent[]): void {
   const { frames } = world.modelCalls[(number as number) - 1] as ModelCall;
   const expected = frames[0]?.type === "start" ? frames : [{ type: "start", content: frames[0]?.content ?? "[]" }, ...frames];
   let seen: string[][] = [];
-  live.forEach((event, i) => {
+  for (const [i, event] of live.entries()) {
     const frame = expected[i];
     if (frame?.type === "start") seen = [];
     const content = JSON.parse(frame?.content ?? "[]") as Content;
-    content.forEach((block, at) => block.type === "toolCall" && (seen[at] ??= []).push(show(block.arguments)));
+    for (const [at, block] of content.entries()) if (block.type === "toolCall") seen[at] = [...(seen[at] ?? []), show(block.arguments)];
     const { message } = event as { message: AssistantMessage };
     if (frames.length > 0 && (!frame || bare(message.content) !== bare(content)))
-      return world.fail(`4.8: event ${i} of an answer is ${show(event)}, the stream said ${show(frame)}`);
-    if (event.type !== "message_update") return;
+      world.fail(`4.8: event ${i} of an answer is ${show(event)}, the stream said ${show(frame)}`);
+    if (event.type !== "message_update") continue;
     if (event.assistantMessageEvent.type !== frame?.type)
       world.fail(`3.3: the update ${event.assistantMessageEvent.type} should be ${frame?.type}`);
-    message.content.forEach((block, at) => {
-      if (block.type === "toolCall" && !isKnown(block.arguments, seen[at]))
-        world.fail(`4.8: ${show(event)} shows arguments that this attempt never had`);
-    });
+    const invented = message.content.some((block, at) => block.type === "toolCall" && !isKnown(block.arguments, seen[at]));
+    if (invented) world.fail(`4.8: ${show(event)} shows arguments that this attempt never had`);
     checkCallEnd(world, event, spec, content);
-  });
+  }
   const failed = isFailed((end as { message: AssistantMessage }).message);
   if (!failed && !world.sinkFailure && frames.length > 0 && live.length !== expected.length)
     world.fail(`4.7: ${expected.length} stream events gave ${live.length} events`);

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AgentEvent, AgentMessage, AssistantMessage, ToolCall, ToolResultMessage } from "turnloop";
 import { isFailed, modelCallOf, turnsOf } from "./checks-answers.js";
+import { toolIndex } from "./model.js";
 import { ARGUMENTS, MARK, show } from "./odd-values.js";
 import type { Block, Tool } from "./scenario.js";
 import type { Execution, World } from "./world.js";
@@ -26,12 +27,12 @@ export function checkCalls(world: World, events: AgentEvent[], messages: readonl
   const answers = messages.filter(({ role }) => role === "assistant") as AssistantMessage[];
   const turns = turnsOf(events);
   const calls = answers.map((answer, i) => callsOf(world, answer, i + 1, messages));
-  calls.flat().forEach((known) => checkCall(world, known));
+  for (const known of calls.flat()) checkCall(world, known);
   const executed = calls.flat().filter(({ execution }) => execution).length;
   if (executed !== world.executions.length)
     world.fail(`5.2: ${world.executions.length} executions, of which ${executed} are of calls in the transcript`);
   if (cut) return;
-  turns.forEach((turn, i) => checkTurn(world, turn, calls[i] ?? [], turns[i + 1]));
+  for (const [i, turn] of turns.entries()) checkTurn(world, turn, calls[i] ?? [], turns[i + 1]);
 }
 
 function callsOf(world: World, answer: AssistantMessage, turn: number, messages: readonly AgentMessage[]): Known[] {
@@ -49,7 +50,7 @@ function callsOf(world: World, answer: AssistantMessage, turn: number, messages:
       call,
       result,
       block,
-      tool: tools[block.tool],
+      tool: tools[toolIndex(world, block)],
       execution,
       key: `${answer.model}/${call.id}`,
       cutOff: answer.stopReason === "length",

@@ -155,10 +155,10 @@ function checkPairing(world: World, where: string, messages: readonly AgentMessa
   for (const message of messages) {
     if (message.role === "toolResult") {
       const { toolCallId } = message as ToolResultMessage;
-      if (open.shift() !== toolCallId) return world.fail(`2.6: in ${where} the result of ${show(toolCallId)} is out of place`);
+      if (open.shift() !== toolCallId) world.fail(`2.6: in ${where} the result of ${show(toolCallId)} is out of place`);
       continue;
     }
-    if (open.length > 0) return world.fail(`2.6: in ${where} the calls ${show(open)} have no result`);
+    if (open.length > 0) world.fail(`2.6: in ${where} the calls ${show(open)} have no result`);
     if (message.role !== "assistant") continue;
     const { content, stopReason } = message as AssistantMessage;
     const ids = content.filter((block): block is ToolCall => block.type === "toolCall").map(({ id }) => id);
@@ -198,7 +198,7 @@ function checkRequest(world: World, index: number, { context, messages, options,
 function hasLoneSurrogate(value: unknown): boolean {
   if (typeof value === "string") return /\p{Surrogate}/u.test(value);
   if (typeof value !== "object" || value === null) return false;
-  return Object.entries(value).some(([key, item]) => hasLoneSurrogate(key) || hasLoneSurrogate(item));
+  return Object.entries(value).some(([key, item]) => key !== "details" && (hasLoneSurrogate(key) || hasLoneSurrogate(item)));
 }
 
 /** SPEC 2.1: plain JSON, the host's details aside. */

@@ -51,6 +51,7 @@ function prepareArguments(world: World, spec: Tool, args: unknown): unknown {
 
 function execute(world: World, spec: Tool, tool: number, [id, params, signal, onUpdate, call]: Parameters<AgentTool["execute"]>): any {
   checkLimit(world, spec);
+  if (signal.aborted) world.fail("7.3: a tool starts with an aborted signal");
   world.start(`execute of ${id}`);
   const args = JSON.stringify(params);
   const run: Execution = {
@@ -64,7 +65,6 @@ function execute(world: World, spec: Tool, tool: number, [id, params, signal, on
   };
   if (world.executions.some((earlier) => earlier.turn === run.turn && earlier.index === run.index))
     world.fail(`5.2: call ${id} is executed twice`);
-  if (signal.aborted) world.fail("7.3: a tool starts with an aborted signal");
   world.executions.push(run);
   if (spec.mutatesParams) Object.assign(params, { n: "changed by the tool", flag: [] });
   const update = (text: string): void => {
@@ -177,7 +177,7 @@ function interpretedHooks(world: World): { [name in HookName]: (...args: any[]) 
       perform(world.hook("transformContext"), world, {
         none: () => messages,
         push: () => pushTo(messages, messages),
-        tail: () => messages.slice(-2),
+        tail: () => [...messages.slice(0, 1), ...messages.slice(-2)],
         empty: () => [],
       }),
     convertToLlm: (messages: AgentMessage[]) =>

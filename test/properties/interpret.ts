@@ -100,7 +100,7 @@ function start(world: World, played: Played): Promise<AgentMessage[]> {
   const continuing = scenario.entry === "continue" || scenario.entry === "streamContinue";
   const messages = historyOf(scenario.history);
   const tail = messages[messages.length - 1];
-  if (continuing && (!tail || tail.role === "assistant")) messages.push(incoming("user", "go on"));
+  if (continuing && tail?.role !== "user" && tail?.role !== "toolResult") messages.push(incoming("user", "go on"));
   if (!continuing) played.prompts = scenario.prompts.map((role, i) => incoming(role, `prompt ${i}`));
   const context: AgentContext = { systemPrompt: "You are \ud83d tested", messages, tools: interpretedTools(world) };
   const config = interpretedConfig(world, { id: "first-model", provider: "first-provider" });

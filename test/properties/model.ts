@@ -1,7 +1,7 @@
 /** The StreamFn of an interpreted run, with every fault of SPEC 3.3 and 3.4. */
 import { type AssistantMessage, emptyUsage, type LlmContext, type Model, type StreamFn, type StreamOptions, type ToolCall } from "turnloop";
 import { ARGUMENTS, raise, show, THROWN, UNKNOWN_NAMES } from "./odd-values.js";
-import type { Answer, Block } from "./scenario.js";
+import { type Answer, type Block, UNKNOWN } from "./scenario.js";
 import type { ModelCall, World } from "./world.js";
 
 type Content = AssistantMessage["content"];
@@ -34,9 +34,15 @@ function idOf(block: Block, modelCall: number, index: number): unknown {
   return ids[block.id];
 }
 
-export function toolName(world: World, block: Block): unknown {
+/** Which of the scenario's tools a call is for; -1: none. */
+export function toolIndex(world: World, block: Block): number {
   const { length } = world.scenario.tools;
-  return block.tool < length ? `t${block.tool}` : UNKNOWN_NAMES[(block.tool - length) % UNKNOWN_NAMES.length];
+  return block.tool < UNKNOWN && length > 0 ? block.tool % length : -1;
+}
+
+function toolName(world: World, block: Block): unknown {
+  const index = toolIndex(world, block);
+  return index < 0 ? UNKNOWN_NAMES[block.tool % UNKNOWN] : `t${index}`;
 }
 
 interface Step {

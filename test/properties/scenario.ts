@@ -1,17 +1,19 @@
 /** A random run as plain data: what it is made of, and the generators (which shrink to the plainest run). */
 import fc from "fast-check";
-import { ARGUMENTS, THROWN } from "./odd-values.js";
+import { ARGUMENTS, THROWN, UNKNOWN_NAMES } from "./odd-values.js";
 
 /** How a thing answers: at once, as a promise, after milliseconds. */
 export type Wait = "sync" | "micro" | number;
 
 export interface Block {
   kind: "text" | "thinking" | "call";
-  /** Of a call: which tool (past the end: a name that no tool has), what kind of id, which row of ARGUMENTS. */
+  /** Of a call: which tool (counted round; from UNKNOWN on a name that no tool has), what kind of id, which row of ARGUMENTS. */
   tool: number;
   id: "own" | "same" | "empty" | "blank" | "number" | "missing" | "generated" | "suffixed" | "lone" | "lone2";
   args: number;
 }
+
+export const UNKNOWN = 8;
 
 export interface Answer {
   blocks: Block[];
@@ -79,7 +81,7 @@ export const HOOK_ACTS = {
   ],
   afterToolCall: ["none", "content", "terminate", "error", "push", "junk", "throw", "hang"],
   prepareNextTurn: ["none", "model", "messages", "tools", "options", "push", "junk", "throw", "hang"],
-  shouldStopAfterTurn: ["none", "stop", "push", "throw", "hang"],
+  shouldStopAfterTurn: ["none", "push", "push", "push", "stop", "throw", "hang"],
 } as const;
 export type HookName = keyof typeof HOOK_ACTS;
 
@@ -145,16 +147,24 @@ const odd = fc.nat({ max: THROWN.length - 1 });
 
 const block = record<Block>({
   kind: once("text", "call", "call", "call", "thinking"),
-  tool: fc.nat({ max: 6 }),
+  tool: fc.oneof(
+    { withCrossShrink: true },
+    { arbitrary: fc.nat({ max: UNKNOWN - 1 }), weight: 7 },
+    fc.integer({ min: UNKNOWN, max: UNKNOWN + UNKNOWN_NAMES.length - 1 }),
+  ),
   id: mostly(2, "own", "same", "empty", "blank", "number", "missing", "generated", "suffixed", "lone", "lone2"),
-  args: fc.nat({ max: ARGUMENTS.length - 1 }),
+  args: fc.oneof(
+    { withCrossShrink: true },
+    { arbitrary: fc.constantFrom(0, 2, 3, 5, 7, 8), weight: 3 },
+    fc.nat({ max: ARGUMENTS.length - 1 }),
+  ),
 });
 
 const answer = record<Answer>({
-  blocks: fc.array(block, { minLength: 0, maxLength: 6, size: "medium" }),
+  blocks: fc.array(block, { maxLength: 5, size: "medium" }),
   stop: fc.oneof(
     { withCrossShrink: true },
-    { arbitrary: fc.constant<Answer["stop"]>("auto"), weight: 6 },
+    { arbitrary: fc.constant<Answer["stop"]>("auto"), weight: 10 },
     once<Answer["stop"]>("stop", "toolUse", "length", "error", "aborted", "pause_turn", "none"),
   ),
   fault: rarely(
@@ -179,7 +189,7 @@ const answer = record<Answer>({
 
 const tool = record<Tool>({
   wait: fc.oneof({ withCrossShrink: true }, { arbitrary: wait, weight: 9 }, once<Wait | "never">(300, "never")),
-  then: mostly(1, "text", "result", "terminate", "terminate", "isError", "odd", "throw"),
+  then: once("text", "text", "result", "terminate", "terminate", "terminate", "isError", "odd", "throw"),
   odd,
   onAbort: once("ignore", "reject", "resolve"),
   updates: mostly(1, 0, 1, 3),
@@ -187,12 +197,12 @@ const tool = record<Tool>({
   timeoutMs: rarely(fc.constantFrom(3, 20, 90), 4),
   mode: rarely(once("sequential", "parallel"), 4),
   strict: fc.boolean(),
-  prepare: mostly(2, "none", "same", "throw", "edit", "promise", "mutate"),
+  prepare: mostly(4, "none", "same", "throw", "edit", "promise", "mutate"),
   mutatesParams: fc.boolean(),
 });
 
 /** Some acts end the run: they must be rare, or few runs get far. */
-const ENDING = ["empty", "reverse", "junk", "throw", "hang", "stop"];
+const ENDING = ["empty", "reverse", "junk", "throw", "hang"];
 const actOf = (names: readonly string[]): fc.Arbitrary<string> =>
   fc.oneof(
     { withCrossShrink: true },
@@ -213,7 +223,7 @@ export const scenarios: fc.Arbitrary<Scenario> = record<Scenario>({
   history: fc.array(once("user", "user", "user", "note", "answer", "calls", "openCalls", "strayResult", "failed"), { maxLength: 4 }),
   prompts: fc.array(mostly(12, "user", "image", "note"), { minLength: 1, maxLength: 2 }),
   answers: fc.array(answer, { maxLength: 5, size: "medium" }),
-  tools: fc.array(tool, { maxLength: 4, size: "medium" }),
+  tools: fc.array(tool, { minLength: 1, maxLength: 4, size: "medium" }),
   hooks: record<Scenario["hooks"]>(Object.fromEntries(Object.entries(HOOK_ACTS).map(([name, names]) => [name, acts(names)])) as never),
   steering: rarely(fc.array(poll, { minLength: 1, maxLength: 4 }), 2),
   followUp: rarely(fc.array(poll, { minLength: 1, maxLength: 3 }), 2),
@@ -241,7 +251,7 @@ export const scenarios: fc.Arbitrary<Scenario> = record<Scenario>({
   abort: record<Scenario["abort"]>({
     at: fc.oneof(
       { withCrossShrink: true },
-      { arbitrary: fc.constant<Scenario["abort"]["at"]>("never"), weight: 6 },
+      { arbitrary: fc.constant<Scenario["abort"]["at"]>("never"), weight: 8 },
       { arbitrary: once<Scenario["abort"]["at"]>("point", "time"), weight: 5 },
       fc.constant<"before">("before"),
     ),
