@@ -342,6 +342,34 @@ describe("signals", () => {
     expect(messages[1]).toMatchObject({ errorMessage: "Aborted: This operation was aborted" });
   });
 
+  it("may be those of a simulated browser", async () => {
+    // SPEC 14.1: an environment may bring an AbortController that is not the runtime's own
+    class ForeignController {
+      signal = Object.assign(new EventTarget(), { aborted: false, reason: undefined as unknown });
+      abort(reason: unknown): void {
+        Object.assign(this.signal, { aborted: true, reason });
+        this.signal.dispatchEvent(new Event("abort"));
+      }
+    }
+    class ForeignSignal {
+      listeners = new Set<() => void>();
+      aborted = false;
+      addEventListener = (_type: string, listener: () => void): void => void this.listeners.add(listener);
+      removeEventListener = (_type: string, listener: () => void): void => void this.listeners.delete(listener);
+    }
+    for (const Foreign of [
+      ForeignController,
+      class {
+        signal = new ForeignSignal();
+        abort(): void {}
+      },
+    ]) {
+      vi.stubGlobal("AbortController", Foreign);
+      const { outcome } = await run([[{ toolCall: "echo" }], "done"], { tools: [echo] }).finally(() => vi.unstubAllGlobals());
+      expect(outcome).toBe("completed");
+    }
+  });
+
   it("of the caller get one listener a run, removed on every ending", async () => {
     // SPEC 7.1 (F19)
     const controller = new AbortController();

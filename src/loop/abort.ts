@@ -94,6 +94,10 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
  */
 function liftListenerLimit(signal: AbortSignal): void {
   const host = (globalThis as { process?: { getBuiltinModule?(id: string): unknown } }).process;
-  const events = host?.getBuiltinModule?.("node:events") as { setMaxListeners?(n: number, target: EventTarget): void } | undefined;
-  events?.setMaxListeners?.(0, signal);
+  try {
+    const events = host?.getBuiltinModule?.("node:events") as { setMaxListeners?(n: number, target: EventTarget): void } | undefined;
+    events?.setMaxListeners?.(0, signal);
+  } catch {
+    // a signal that is not Node's own, as in a simulated browser, knows no limit
+  }
 }

@@ -3,6 +3,7 @@ import { argumentsErrorText } from "../message-builder.js";
 import { type AssistantMessage, type ModelErrorInfo, sumUsage, type TextContent, type ToolCall, type Usage } from "../messages.js";
 import { parseObject } from "../partial-json.js";
 import { isToolCall } from "../transcript.js";
+import type { Run } from "./run.js";
 import { copyJson, copyUsage, isStopReason } from "./snapshot.js";
 
 type AnswerBlock = AssistantMessage["content"][number];
@@ -16,20 +17,21 @@ export interface Failure {
 
 /**
  * A message of the loop's own from what a StreamFn gave: its shape made sure, ids unique, arguments objects, the stop
- * reason one of five. `defaults` fills what is missing.
+ * reason one of five. `timestamp` replaces the StreamFn's own (SPEC 2.2).
  */
-export function finalAnswer(given: object, defaults: AssistantMessage, turn: number, failure?: Failure): AssistantMessage {
+export function finalAnswer(run: Run, given: object, timestamp: number | undefined, failure?: Failure): AssistantMessage {
   const source = given as Partial<AssistantMessage<string>>;
-  const content = finalContent(source.content, turn);
+  const content = finalContent(source.content, run.turn);
+  const { model } = run;
   const message: AssistantMessage = {
     ...source,
     role: "assistant",
     content,
-    api: source.api ?? defaults.api,
-    provider: source.provider ?? defaults.provider,
-    model: source.model ?? defaults.model,
+    api: source.api ?? model.api ?? "unknown",
+    provider: source.provider ?? model.provider,
+    model: source.model ?? model.id,
     usage: wholeUsage(source.usage),
-    timestamp: defaults.timestamp,
+    timestamp: timestamp ?? (typeof source.timestamp === "number" ? source.timestamp : Date.now()),
     stopReason: "stop",
   };
   if (failure) return Object.assign(message, failure);
@@ -66,18 +68,20 @@ function finalContent(given: unknown, turn: number): AnswerBlock[] {
 }
 
 function safeCall(given: ToolCall): ToolCall {
-  const call: ToolCall = { ...given, name: typeof given.name === "string" ? given.name : "", arguments: {} };
   const source: unknown = given.arguments;
-  if (source === undefined || source === null || (typeof source === "string" && source.trim() === "")) return call;
+  let copy: unknown;
+  let argumentsError: string | undefined;
   try {
-    const value = typeof source === "string" ? parseObject(source) : source;
-    const copy = typeof value === "object" && value !== null && !Array.isArray(value) ? copyJson(value) : undefined;
-    if (copy) call.arguments = copy as ToolCall["arguments"];
-    else call.argumentsError = argumentsErrorText(source);
+    const isAbsent = source === undefined || source === null || (typeof source === "string" && source.trim() === "");
+    const value = isAbsent ? {} : typeof source === "string" ? parseObject(source) : source;
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) copy = copyJson(value);
+    else argumentsError = argumentsErrorText(source);
   } catch (error) {
-    call.argumentsError = `The tool call's arguments cannot be used: ${(error as Error).message}. Send the call again with plain JSON.`;
+    argumentsError = `The tool call's arguments cannot be used: ${(error as Error).message}. Send the call again with plain JSON.`;
   }
-  return call;
+  const name = typeof given.name === "string" ? given.name : "";
+  if (argumentsError) return { ...given, name, arguments: {}, argumentsError };
+  return { ...given, name, arguments: copy as ToolCall["arguments"] };
 }
 
 /** An empty id becomes `call_<turn>_<index>`; a repeated one gets a suffix, the first keeps its own. */

@@ -108,7 +108,8 @@ function readStream(run: Run, stream: AssistantStream, open: OpenAnswer): Promis
 /** Lets the StreamFn clean up; what that does is its own affair (SPEC 7.2). */
 function closeIterator(iterator: AsyncIterator<unknown>): void {
   try {
-    Promise.resolve(iterator.return?.()).catch(() => {});
+    const closed: unknown = iterator.return?.();
+    if (isThenable(closed)) closed.then(undefined, () => {});
   } catch {
     // a return() that throws has nothing to tell: the answer is settled
   }
@@ -150,7 +151,7 @@ class OpenAnswer {
   update(event: UpdateEvent): void {
     if (!UPDATE_TYPES.has(event.type)) return;
     const { delivery } = this.#run;
-    const given = event.partial ?? this.#latest ?? this.#empty();
+    const given = event.partial ?? this.#latest ?? emptyAnswer(this.#run.model, Date.now());
     const first = !this.#snapshots;
     this.#snapshots ??= new AnswerSnapshots(this.#stamp());
     const changed = event.type === "start" ? undefined : event.contentIndex;
@@ -195,17 +196,12 @@ class OpenAnswer {
   }
 
   #end(given: object, failure?: Failure): Answer {
-    const { delivery, turn } = this.#run;
-    const message = finalAnswer(given, this.#empty(given), turn, failure);
+    const { delivery } = this.#run;
+    const message = finalAnswer(this.#run, given, this.#stamp(), failure);
     const shown = copyAnswer(message);
     if (!this.#snapshots) delivery.deliver({ type: "message_start", message: shown });
     delivery.deliver({ type: "message_end", message: shown });
     return { message, shown };
-  }
-
-  #empty(given?: { timestamp?: unknown }): AssistantMessage {
-    const own = typeof given?.timestamp === "number" ? given.timestamp : undefined;
-    return emptyAnswer(this.#run.model, this.#stamp() ?? own ?? Date.now());
   }
 
   /** With a `now` of the host every timestamp is its own, so that a run can be replayed (SPEC 2.2). */

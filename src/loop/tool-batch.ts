@@ -6,7 +6,7 @@ import { isThenable } from "./abort.js";
 import type { Answer } from "./assistant.js";
 import { toolResultMessage } from "./results.js";
 import { append, isStopping, type Run } from "./run.js";
-import { copyAnswer, copyMessage } from "./snapshot.js";
+import { copyAnswer, copyUsage } from "./snapshot.js";
 import { type CallBatch, OpenCall } from "./tool-call.js";
 import { notExecuted } from "./tool-call-results.js";
 
@@ -18,11 +18,10 @@ export interface BatchOutcome {
   terminate: boolean;
 }
 
-const NO_CALLS: BatchOutcome = { results: [], shown: [], terminate: false };
-
 /** Answers every call of the answer. Without calls it costs no await. */
 export function runToolBatch(run: Run, { message, shown }: Answer): BatchOutcome | Promise<BatchOutcome> {
-  return message.content.some(isToolCall) ? new Batch(run, message, shown).answerAll() : NO_CALLS;
+  if (!message.content.some(isToolCall)) return { results: [], shown: [], terminate: false };
+  return new Batch(run, message, shown).answerAll();
 }
 
 class Batch implements CallBatch {
@@ -45,12 +44,13 @@ class Batch implements CallBatch {
   }
 
   answerAll(): Promise<BatchOutcome> {
-    const { abort, config, tools } = this.run;
+    const { abort, config } = this.run;
     abort.onGraceOver = () => {
       for (const call of this.#calls) call.giveUp();
     };
-    const sequential = this.#calls.some(({ call }) => tools.get(call.name)?.tool.executionMode === "sequential");
-    return sequential || config.toolExecution === "sequential" ? this.#runSequentially() : this.#runConcurrently();
+    return this.#calls.some((call) => call.isSequential) || config.toolExecution === "sequential"
+      ? this.#runSequentially()
+      : this.#runConcurrently();
   }
 
   async #runSequentially(): Promise<BatchOutcome> {
@@ -131,6 +131,7 @@ class Batch implements CallBatch {
   /** The message is made before the event, whose listeners may write to the result. */
   #answerCall(call: OpenCall, result: AgentToolResult): void {
     const { id: toolCallId, name: toolName } = call.call;
+    call.result = result;
     call.message = toolResultMessage(call.call, result);
     if (result.terminate !== true) this.#outcome.terminate = false;
     this.run.delivery.deliver({ type: "tool_execution_end", toolCallId, toolName, result, isError: result.isError === true });
@@ -140,7 +141,9 @@ class Batch implements CallBatch {
     const message = call.message as ToolResultMessage;
     message.timestamp = this.run.now();
     append(this.run, message);
-    const shown = copyMessage(message);
+    const { content } = call.result as AgentToolResult;
+    const shown: ToolResultMessage = { ...message, content };
+    if (message.usage) shown.usage = copyUsage(message.usage);
     this.#outcome.results.push(message);
     this.#outcome.shown.push(shown);
     this.run.delivery.deliver({ type: "message_start", message: shown });

@@ -29,11 +29,12 @@ export class OpenCall {
   /** The copy of the call that events show. */
   readonly shown: ToolCall;
   readonly index: number;
-  #tool: AgentTool | undefined;
+  readonly #entry: ReturnType<Run["tools"]["get"]>;
   #args: unknown;
   #executing = false;
   #limit: TimeLimit | undefined;
-  /** Set as soon as the call is answered. */
+  /** Set as soon as the call is answered: the result that its event shows, and the message for the transcript. */
+  result: AgentToolResult | undefined;
   message: ToolResultMessage | undefined;
 
   constructor(batch: CallBatch, call: ToolCall, shown: ToolCall, index: number) {
@@ -41,6 +42,16 @@ export class OpenCall {
     this.call = call;
     this.shown = shown;
     this.index = index;
+    this.#entry = batch.run.tools.get(call.name);
+  }
+
+  get isSequential(): boolean {
+    return this.#entry?.tool.executionMode === "sequential";
+  }
+
+  /** Only for calls that passed the lookup. */
+  get #tool(): AgentTool {
+    return (this.#entry as { tool: AgentTool }).tool;
   }
 
   /** Lookup, `prepareArguments`, validation, `beforeToolCall`. Without async parts it costs no await. */
@@ -49,11 +60,9 @@ export class OpenCall {
     const { call } = this;
     if (answer.stopReason === "length") return truncatedCall();
     if (isStopping(run)) return notExecuted(run);
-    const entry = run.tools.get(call.name);
-    if (!entry) return unknownTool(run, call);
+    if (!this.#entry) return unknownTool(run, call);
     if (call.argumentsError) return errorResult(call.argumentsError);
-    const { tool, schema } = entry;
-    this.#tool = tool;
+    const { tool, schema } = this.#entry;
     let validated: unknown;
     try {
       const given = tool.prepareArguments ? tool.prepareArguments(copyJson(call.arguments)) : call.arguments;
@@ -73,7 +82,7 @@ export class OpenCall {
       const refusal = this.#accept(validated);
       return refusal || !run.config.beforeToolCall ? refusal : await this.#askBefore();
     } catch (error) {
-      return argumentsUnusable(this.#tool as AgentTool, error);
+      return argumentsUnusable(this.#tool, error);
     }
   }
 
@@ -105,8 +114,8 @@ export class OpenCall {
       this.#args = asked; // the hook may have kept the other one
       return undefined;
     }
-    const entry = run.tools.get(this.call.name);
-    const validating = entry && validateArguments(entry.tool, entry.schema, replaced === undefined ? args : replaced);
+    const { tool, schema } = this.#entry as NonNullable<ReturnType<Run["tools"]["get"]>>;
+    const validating = validateArguments(tool, schema, replaced === undefined ? args : replaced);
     const validated = isThenable(validating) ? await run.abort.race(validating) : validating;
     return validated === ABORTED || isStopping(run) ? notExecuted(run) : this.#accept(validated);
   }
@@ -114,7 +123,7 @@ export class OpenCall {
   /** Runs the tool; the batch hears of the result once. */
   execute(): void {
     const { run } = this.#batch;
-    const tool = this.#tool as AgentTool;
+    const tool = this.#tool;
     this.#executing = true;
     const timeoutMs = tool.timeoutMs ?? run.config.toolTimeoutMs ?? 0;
     if (timeoutMs > 0) {
@@ -138,7 +147,7 @@ export class OpenCall {
 
   /** The run was aborted and the grace is over. */
   giveUp(): void {
-    if (this.#executing) this.#settle(stillRunning(this.#batch.run, this.#tool as AgentTool));
+    if (this.#executing) this.#settle(stillRunning(this.#batch.run, this.#tool));
   }
 
   /** Runs `afterToolCall` on the result of the execution, unless the run is aborted. */
@@ -168,14 +177,14 @@ export class OpenCall {
   }
 
   #return(value: unknown): void {
-    const result = normalizeResult((this.#tool as AgentTool).name, value);
+    const result = normalizeResult(this.#tool.name, value);
     // the signal decides, not what the tool made of it (SPEC 7.4)
     if (this.#batch.run.abort.aborted) result.isError = true;
     this.#settle(result);
   }
 
   #throw(error: unknown): void {
-    this.#settle(thrownResult(this.#batch.run, this.#tool as AgentTool, error));
+    this.#settle(thrownResult(this.#batch.run, this.#tool, error));
   }
 
   #settle(result: AgentToolResult): void {

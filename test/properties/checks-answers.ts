@@ -1,5 +1,14 @@
 /** What must hold of the answers: their content is what the stream said, live and in the end (SPEC 3, 4.8, 5.4, 7.3). */
-import { type AgentEvent, type AgentMessage, type AssistantMessage, type Message, type ToolCall, toWellFormed } from "turnloop";
+import {
+  type AgentEvent,
+  type AgentMessage,
+  type AssistantMessage,
+  pairToolCalls,
+  type ToolCall,
+  toLlmMessages,
+  toWellFormed,
+} from "turnloop";
+import type { Played } from "./interpret.js";
 import { GARBAGE, STALE } from "./model.js";
 import { ARGUMENTS, show } from "./odd-values.js";
 import type { Answer } from "./scenario.js";
@@ -17,8 +26,9 @@ export function isFailed({ stopReason }: AssistantMessage): boolean {
   return stopReason === "error" || stopReason === "aborted";
 }
 
-export function checkAnswers(world: World, events: AgentEvent[], messages: readonly AgentMessage[]): void {
+export function checkAnswers({ world, history }: Played, events: AgentEvent[], messages: readonly AgentMessage[]): void {
   let previous = 0;
+  let truncated = 0;
   messages.forEach((message, at) => {
     if (message.role !== "assistant") return;
     const answer = message as AssistantMessage;
@@ -26,7 +36,12 @@ export function checkAnswers(world: World, events: AgentEvent[], messages: reado
     if (number !== undefined && number <= previous) world.fail(`4.4: the answer of model call ${number} comes after that of ${previous}`);
     previous = number ?? previous;
     checkAnswer(world, answer, number);
-    if (number !== undefined) checkRequestTail(world, number, messages[at - 1]);
+    if (number !== undefined) checkRequestMessages(world, number, [...history, ...messages.slice(0, at)]);
+    truncated = answer.stopReason === "length" && answer.content.some(({ type }) => type === "toolCall") ? truncated + 1 : 0;
+    const limit = world.scenario.config.maxTruncatedTurns ?? 3;
+    const last = messages.slice(at + 1).every(({ role }) => role === "toolResult");
+    if (truncated > limit || (truncated === limit && !last))
+      world.fail(`5.3: the run goes on after ${truncated} truncated answers in a row`);
   });
   if (!world.scenario.sink.writes) for (const turn of turnsOf(events)) checkLive(world, turn);
 }
@@ -54,7 +69,11 @@ function checkAnswer(world: World, answer: AssistantMessage, number: number | un
 
 /** SPEC 3.4, 7.3: the content so far is kept; the frame pulled last may have come too late. */
 function checkKept(world: World, { frames, terminal }: ModelCall, answer: AssistantMessage): void {
-  const said = [...(frames.length < 2 ? ["[]"] : []), ...frames.slice(-2).map(({ content }) => content), ...(terminal === undefined ? [] : [terminal])];
+  const said = [
+    ...(frames.length < 2 ? ["[]"] : []),
+    ...frames.slice(-2).map(({ content }) => content),
+    ...(terminal === undefined ? [] : [terminal]),
+  ];
   const kept = bare(answer.content);
   const { indexOffset, fault } = world.scenario.answers[(modelCallOf(answer) ?? 0) - 1] ?? {};
   if (indexOffset || fault?.kind === "junk") return;
@@ -78,13 +97,13 @@ function bare(content: Content): string {
   return show(content.map((block) => (block.type === "toolCall" ? `call ${typeof block.name === "string" ? block.name : ""}` : block)));
 }
 
-/** SPEC 6.1: without hooks the request ends in what came just before the answer. */
-function checkRequestTail(world: World, number: number, before: AgentMessage | undefined): void {
+/** SPEC 6.1: without hooks the request is the transcript up to there, converted and paired. */
+function checkRequestMessages(world: World, number: number, before: AgentMessage[]): void {
   const { transformContext, convertToLlm, prepareNextTurn } = world.scenario.hooks;
-  if (transformContext || convertToLlm || prepareNextTurn || (before?.role !== "user" && before?.role !== "toolResult")) return;
-  const { messages } = world.modelCalls[number - 1] as ModelCall;
-  const expected = toWellFormed([before as Message])[0];
-  if (show(messages[messages.length - 1]) !== show(expected)) world.fail(`6.1: request ${number} does not end in ${show(before)}`);
+  if (transformContext || convertToLlm || prepareNextTurn) return;
+  const request = show((world.modelCalls[number - 1] as ModelCall).messages);
+  const expected = show(pairToolCalls(toWellFormed(toLlmMessages(before))));
+  if (request !== expected) world.fail(`6.1: request ${number} is ${request}, expected ${expected}`);
 }
 
 export function turnsOf(events: readonly AgentEvent[]): AgentEvent[][] {

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AgentEvent, AgentMessage, AssistantMessage, ToolCall, ToolResultMessage } from "turnloop";
 import { isFailed, modelCallOf, turnsOf } from "./checks-answers.js";
+import { isStrict } from "./host.js";
 import { toolIndex } from "./model.js";
 import { ARGUMENTS, MARK, show } from "./odd-values.js";
 import type { Block, Tool } from "./scenario.js";
@@ -32,7 +33,12 @@ export function checkCalls(world: World, events: AgentEvent[], messages: readonl
   if (executed !== world.executions.length)
     world.fail(`5.2: ${world.executions.length} executions, of which ${executed} are of calls in the transcript`);
   if (cut) return;
-  for (const [i, turn] of turns.entries()) checkTurn(world, turn, calls[i] ?? [], turns[i + 1]);
+  for (const [i, turn] of turns.entries()) {
+    checkTurn(world, turn, calls[i] ?? [], turns[i + 1]);
+    const { message } = turn[turn.length - 1] as EventOf<"turn_end">;
+    if (!world.scenario.sink.writes && show(message) !== show(answers[i]))
+      world.fail(`4.4: turn_end has the answer ${show(message)}, not ${show(answers[i])}`);
+  }
 }
 
 function callsOf(world: World, answer: AssistantMessage, turn: number, messages: readonly AgentMessage[]): Known[] {
@@ -62,15 +68,17 @@ function callsOf(world: World, answer: AssistantMessage, turn: number, messages:
 function validated({ block, tool }: Known): Record<string, unknown> | undefined {
   const row = ARGUMENTS[block.args];
   if (!tool || !row?.stored) return undefined;
-  const base = (tool.strict ? row.strict : row.loose) as Record<string, unknown> | undefined;
+  const strict = isStrict(tool);
+  const base = (strict ? row.strict : row.loose) as Record<string, unknown> | undefined;
   switch (tool.prepare) {
     case "throw":
     case "promise":
+    case "hangingSchema":
       return undefined;
     case "edit":
-      return tool.strict ? { n: 3, flag: false } : { n: "3" };
+      return strict ? { n: 3, flag: false } : { n: "3" };
     case "mutate":
-      return tool.strict ? { flag: false, ...base, n: 4 } : { ...base, n: "4" };
+      return strict ? { flag: false, ...base, n: 4 } : { ...base, n: "4" };
     default:
       return base;
   }
@@ -104,7 +112,7 @@ function checkCall(world: World, known: Known): void {
   const asked = world.hookCalls.filter(({ hook, callId }) => hook === "beforeToolCall" && callId === key);
   const after = world.hookCalls.filter(({ hook, callId }) => hook === "afterToolCall" && callId === key);
   const base = cutOff ? undefined : validated(known);
-  const expected = decided(base, asked[0]?.act, tool?.strict === true);
+  const expected = decided(base, asked[0]?.act, isStrict(tool));
   const undisturbed = !world.stopped && !world.sinkFailure;
   if (asked.length > (base ? 1 : 0)) world.fail(`5.8: beforeToolCall is asked ${asked.length} times about ${what}`);
   if (undisturbed && world.scenario.hooks.beforeToolCall && base && asked.length === 0)
@@ -124,16 +132,38 @@ function checkCall(world: World, known: Known): void {
     world.fail(`5.12: afterToolCall is not asked about ${what}`);
   if (result && (result.toolName !== call.name || !(result.content.length > 0 || tool?.then === "odd")))
     world.fail(`5.11: the result of ${what} is ${show(result)}`);
-  const ownResult =
-    execution && after.length === 0 && undisturbed && !limitOf(world, tool) && (tool?.then === "text" || tool?.then === "result");
-  if (ownResult && (result?.isError || !show(result?.content).includes(`result of `)))
-    world.fail(`5.11: the result of ${what} is ${show(result)}`);
+  if (execution && result && after.length === 0 && !world.sinkFailure) checkSettling(world, known, execution, result);
   if (world.scenario.config.ownNow && result && !(result.timestamp >= 1_000_000))
     world.fail(`2.2: the result of ${what} has the timestamp ${result.timestamp}`);
 }
 
 function limitOf(world: World, tool: Tool | undefined): number {
   return tool?.timeoutMs ?? world.scenario.config.toolTimeoutMs ?? 0;
+}
+
+/** SPEC 5.11, 5.13, 7.4: what becomes of an execution by the time that it settled; what falls on the same millisecond may go either way. */
+function checkSettling(
+  world: World,
+  { tool, call }: Known,
+  { startedAt, settledAt = Infinity }: Execution,
+  result: ToolResultMessage,
+): void {
+  const limit = limitOf(world, tool);
+  const timeout = limit > 0 ? startedAt + limit : Infinity;
+  const stop = world.stoppedAt ?? Infinity;
+  const grace = stop + (world.scenario.config.abortGraceMs ?? 250);
+  const json = show(result);
+  const kept = json.includes("result of ") || json.includes("stopped early");
+  const keeps = (tool?.then === "text" || tool?.then === "result") && tool.onAbort !== "reject";
+  if (settledAt < Math.min(timeout, stop) && keeps && (!kept || result.isError)) world.fail(`5.11: the result of ${show(call)} is ${json}`);
+  if (timeout < Math.min(settledAt, grace) && (!result.isError || !json.includes(`${limit} ms`)))
+    world.fail(`5.13: the result at the limit is ${json}`);
+  if (stop < settledAt && settledAt < Math.min(grace, timeout)) {
+    if (!result.isError || (keeps && !kept)) world.fail(`7.4: a tool that settled in the grace has the result ${json}`);
+  }
+  if (grace < Math.min(settledAt, timeout) && (!result.isError || !json.includes("may still be running"))) {
+    world.fail(`7.4: a tool that did not settle has the result ${json}`);
+  }
 }
 
 /** SPEC 5.2, 5.9, 5.10: the events of a turn's batch. */
@@ -166,11 +196,27 @@ function checkTurn(world: World, turn: AgentEvent[], calls: Known[], next: Agent
     if (show(end?.result.content) !== show(result?.content) || end?.isError !== result?.isError)
       world.fail(`5.2: ${show(end)} and ${show(result)} differ`);
   });
+  checkOrder(world, calls, ends);
   const results = of("turn_end")[0]?.toolResults;
   if (show(results) !== show(calls.map(({ result }) => result))) world.fail(`5.2: turn_end has the results ${show(results)}`);
   const terminates = ends.length > 0 && ends.every(({ result }) => result.terminate === true);
   const first = next?.find(({ type }) => type === "message_start") as EventOf<"message_start"> | undefined;
+  const { outcome } = (world.sinkCalls[world.sinkCalls.length - 1]?.event ?? {}) as { outcome?: string };
+  if (ends.length > 0 && !terminates && !next && (outcome === "completed" || outcome === "terminated"))
+    world.fail(`5.9: outcome ${outcome} after ${show(ends)}`);
   if (terminates && first?.message.role === "assistant") world.fail("5.9: a batch that terminates is followed by a model call");
+}
+
+/** SPEC 5.9: ends come as the tools settle. */
+function checkOrder(world: World, calls: Known[], ends: EventOf<"tool_execution_end">[]): void {
+  if (world.stopped || world.sinkFailure || world.scenario.hooks.afterToolCall) return;
+  const times = ends.map(({ toolCallId }) => {
+    const known = calls.find(({ call }) => call.id === toolCallId);
+    return known && !limitOf(world, known.tool) ? known.execution?.settledAt : undefined;
+  });
+  const known = times.filter((time) => time !== undefined);
+  if (known.some((time, i) => i > 0 && time < (known[i - 1] as number)))
+    world.fail(`5.9: the calls settled at ${known}, in the order of their ends`);
 }
 
 function checkUpdates(world: World, { call, execution, tool }: Known, updates: EventOf<"tool_execution_update">[]): void {

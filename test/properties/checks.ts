@@ -18,6 +18,7 @@ import { MARK, show } from "./odd-values.js";
 import type { World } from "./world.js";
 
 type Abandoned = "yes" | "no" | "perhaps";
+type MessageEnd = Extract<AgentEvent, { type: "message_end" }>;
 type EndEvent = Extract<AgentEvent, { type: "agent_end" }>;
 
 export function checkAll(played: Played): void {
@@ -27,7 +28,8 @@ export function checkAll(played: Played): void {
   const abandoned = wasAbandoned(played);
   const messages = checkSettlement(played, abandoned);
   if (!messages) return;
-  checkGrammar(world, events, abandoned !== "no");
+  const cut = abandoned !== "no" || world.left || (isStream(world) && world.scenario.consumer.result === "only");
+  checkGrammar(world, events, cut);
   checkEnd(played, events, messages);
   checkPrompt(played, abandoned);
   checkIncoming(played, messages);
@@ -36,8 +38,8 @@ export function checkAll(played: Played): void {
   if (show(messages).includes(MARK)) world.fail("4.8: what a listener writes to an event reaches the transcript");
   if (show(messages).includes(INTRUDERS)) world.fail("6.2: what a hook pushes into a list it is shown reaches the transcript");
   checkJson(world, messages);
-  checkAnswers(world, events, messages);
-  checkCalls(world, events, messages, abandoned !== "no" || world.left);
+  checkAnswers(played, events, messages);
+  checkCalls(world, events, messages, cut);
 }
 
 /** SPEC 4.10, 7.2: the promise rejects when the sink failed, only then, and with everything that was done. */
@@ -93,9 +95,9 @@ function checkGrammar(world: World, events: AgentEvent[], cut: boolean): void {
   };
   const sequence = events.map(({ type }) => letters[type]).join("");
   const whole = /^a(t(\(\))*\(u*\)[spe()]*T)+A$/;
-  const rests = cut || world.left ? ["", "A", "TA", ")TA", "()TA", "t()TA", "at()TA"] : [""];
+  const rests = cut ? ["", "A", "TA", ")TA", "()TA", "t()TA", "at()TA"] : [""];
   if (!rests.some((rest) => whole.test(sequence + rest))) world.fail(`4.6: the events are ${sequence}`);
-  if (world.scenario.sink.writes || cut || world.left) return;
+  if (world.scenario.sink.writes || cut) return;
   try {
     assertEventSequence(events);
   } catch (error) {
@@ -112,6 +114,9 @@ function checkEnd({ world, settled }: Played, events: AgentEvent[], messages: Ag
   const end = events[at] as EndEvent;
   if (show(end.messages) !== show(messages))
     world.fail(`4.5: agent_end.messages are ${show(end.messages)}, the promise gives ${show(messages)}`);
+  const ended = events.filter((event): event is MessageEnd => event.type === "message_end").map(({ message }) => message);
+  if (!world.left && !world.scenario.sink.writes && show(ended) !== show(messages))
+    world.fail(`4.5: the messages that ended are ${show(ended)}, the promise gives ${show(messages)}`);
   const answers = messages.filter(({ role }) => role === "assistant") as AssistantMessage[];
   const last = answers[answers.length - 1];
   if ("error" in settled && sinkFailedBefore(world, at) && end.outcome !== "error")

@@ -22,15 +22,28 @@ export function interpretedTools(world: World): AgentTool[] {
   return world.scenario.tools.map((spec, index) => {
     const tool: AgentTool = {
       name: `t${index}`,
-      description: `tool ${index}`,
-      parameters: spec.strict ? structuredClone(STRICT) : structuredClone(LOOSE),
+      description: `tool ${index} \ud83d`,
+      ...parametersOf(world, spec),
       execute: (...given) => execute(world, spec, index, given),
     };
     if (spec.timeoutMs !== undefined) tool.timeoutMs = spec.timeoutMs;
     if (spec.mode) tool.executionMode = spec.mode;
-    if (spec.prepare !== "none") tool.prepareArguments = (args) => prepareArguments(world, spec, args);
+    if (!["none", "asyncSchema", "hangingSchema"].includes(spec.prepare))
+      tool.prepareArguments = (args) => prepareArguments(world, spec, args);
     return tool;
   });
+}
+
+function parametersOf(world: World, spec: Tool): Pick<AgentTool, "parameters" | "jsonSchema"> {
+  if (!spec.prepare.endsWith("Schema")) return { parameters: structuredClone(spec.strict ? STRICT : LOOSE) };
+  const validate = (value: unknown) =>
+    spec.prepare === "hangingSchema" ? world.hang() : world.answer(spec.wait === "sync" ? 1 : "micro", () => ({ value }));
+  return { parameters: { "~standard": { version: 1, vendor: "scenario", validate } }, jsonSchema: structuredClone(LOOSE) };
+}
+
+/** A Standard Schema takes what it is given. */
+export function isStrict(tool: Tool | undefined): boolean {
+  return tool?.strict === true && !tool.prepare.endsWith("Schema");
 }
 
 function prepareArguments(world: World, spec: Tool, args: unknown): unknown {
@@ -52,7 +65,7 @@ function prepareArguments(world: World, spec: Tool, args: unknown): unknown {
 function execute(world: World, spec: Tool, tool: number, [id, params, signal, onUpdate, call]: Parameters<AgentTool["execute"]>): any {
   checkLimit(world, spec);
   if (signal.aborted) world.fail("7.3: a tool starts with an aborted signal");
-  world.start(`execute of ${id}`);
+  world.start("execute");
   const args = JSON.stringify(params);
   const run: Execution = {
     ...call,
@@ -83,6 +96,7 @@ function execute(world: World, spec: Tool, tool: number, [id, params, signal, on
   };
   const value = (): unknown => settle(() => returned(world, spec, id));
   if (spec.wait === "sync") return value();
+  if (spec.updatesAfter > 0) world.later(100, () => (signal.aborted || run.settledAt !== undefined) && update("late update"));
   if (typeof spec.wait === "number" && spec.updates > 0)
     world.later(Math.floor(spec.wait / 2), () => run.settledAt === undefined && updateLive());
   return new Promise((resolve, reject) => {
@@ -100,6 +114,7 @@ function execute(world: World, spec: Tool, tool: number, [id, params, signal, on
     else stop = world.later(spec.wait as number, settled);
     signal.addEventListener("abort", () => {
       checkReason(world, spec, run, signal);
+      if (spec.updatesAfter > 0) update("late update");
       if (spec.onAbort === "ignore") return;
       stop();
       settle(() => (spec.onAbort === "resolve" ? resolve("stopped early") : reject(signal.reason)));
@@ -227,12 +242,15 @@ function interpretedHooks(world: World): { [name in HookName]: (...args: any[]) 
         push: () =>
           [context.messages, newMessages, toolResults, message.content, context.tools ?? []].map((list) => pushTo(list)) && undefined,
       }),
-    shouldStopAfterTurn: ({ context, newMessages, toolResults }) =>
-      perform(world.hook("shouldStopAfterTurn"), world, {
+    shouldStopAfterTurn: ({ context, newMessages, toolResults, turn }) => {
+      const answers = newMessages.filter(({ role }: AgentMessage) => role === "assistant").length;
+      if (turn !== answers) world.fail(`6.4: shouldStopAfterTurn hears of turn ${turn}, after ${answers} answers`);
+      return perform(world.hook("shouldStopAfterTurn"), world, {
         none: () => false,
         stop: () => true,
         push: () => [context.messages, newMessages, toolResults].map((list) => pushTo(list)) && false,
-      }),
+      });
+    },
   };
 }
 

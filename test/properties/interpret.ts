@@ -20,6 +20,8 @@ import { type SinkCall, World } from "./world.js";
 export interface Played {
   world: World;
   prompts: AgentMessage[];
+  /** The transcript it started from. */
+  history: AgentMessage[];
   /** What the promise gave, and when. */
   settled: { messages: AgentMessage[] } | { error: unknown };
   settledAt: number;
@@ -41,7 +43,7 @@ export async function play(scenario: Scenario): Promise<Played> {
     if (scenario.abort.at === "before") world.abort();
     if (scenario.abort.at === "time") world.later(scenario.abort.n * 3, () => world.abort());
     const listeners = getEventListeners(controller.signal, "abort").length;
-    const played: Played = { world, prompts: [], settled: { error: undefined }, settledAt: -1 };
+    const played: Played = { world, prompts: [], history: [], settled: { error: undefined }, settledAt: -1 };
     let timers = 0;
     const settle = (settled: Played["settled"]): void => {
       Object.assign(played, { settled, settledAt: Date.now() });
@@ -102,6 +104,7 @@ function start(world: World, played: Played): Promise<AgentMessage[]> {
   const tail = messages[messages.length - 1];
   if (continuing && tail?.role !== "user" && tail?.role !== "toolResult") messages.push(incoming("user", "go on"));
   if (!continuing) played.prompts = scenario.prompts.map((role, i) => incoming(role, `prompt ${i}`));
+  played.history = messages;
   const context: AgentContext = { systemPrompt: "You are \ud83d tested", messages, tools: interpretedTools(world) };
   const config = interpretedConfig(world, { id: "first-model", provider: "first-provider" });
   for (const input of [context, config, played.prompts]) deepFreeze(input);
@@ -172,8 +175,9 @@ interface EventStream extends AsyncIterable<AgentEvent> {
 
 /** The iterable form: takes events at its own pace, may leave early, gives result() in the end. */
 async function consume(world: World, stream: EventStream): Promise<AgentMessage[]> {
-  const { wait, takes = Infinity, leave: how, resultFirst } = world.scenario.consumer;
-  const early = resultFirst ? stream.result() : undefined;
+  const { wait, takes = Infinity, leave: how, result } = world.scenario.consumer;
+  if (result === "only") return stream.result();
+  const early = result === "first" ? stream.result() : undefined;
   const iterator = stream[Symbol.asyncIterator]();
   for (let taken = 0; ; taken++) {
     if (taken === takes) {

@@ -50,7 +50,8 @@ export interface Tool {
   timeoutMs?: number;
   mode?: "sequential" | "parallel";
   strict: boolean;
-  prepare: "none" | "same" | "throw" | "edit" | "promise" | "mutate";
+  /** Besides prepareArguments: a Standard Schema that validates asynchronously, or never answers. */
+  prepare: "none" | "same" | "throw" | "edit" | "promise" | "mutate" | "asyncSchema" | "hangingSchema";
   mutatesParams: boolean;
 }
 
@@ -85,6 +86,10 @@ export const HOOK_ACTS = {
 } as const;
 export type HookName = keyof typeof HOOK_ACTS;
 
+const OTHER_CALLS = ["streamFn", "prepareArguments", "execute", "getSteeringMessages", "getFollowUpMessages"] as const;
+/** What a run may call of its host's, so that it must not be called after an abort. */
+export type CallName = HookName | (typeof OTHER_CALLS)[number];
+
 /** What a queue gives at one poll: so many messages, or a throw. */
 export interface Poll {
   messages: number;
@@ -113,8 +118,8 @@ export interface Scenario {
   steering?: Poll[];
   followUp?: Poll[];
   sink: Sink;
-  /** Of the iterable form: leaves after `takes` events; `resultFirst` asks for result() before it iterates. */
-  consumer: { wait: Wait; takes?: number; leave: "return" | "throw"; resultFirst: boolean };
+  /** Of the iterable form: leaves after `takes` events; may ask for result() before it iterates, or for nothing else. */
+  consumer: { wait: Wait; takes?: number; leave: "return" | "throw"; result: "last" | "first" | "only" };
   config: {
     toolExecution?: "parallel" | "sequential";
     maxParallelToolCalls?: number;
@@ -123,8 +128,8 @@ export interface Scenario {
     abortGraceMs?: number;
     ownNow: boolean;
   };
-  /** At the n-th time that the run calls anything of the host's (so many microtasks later), or at a time. */
-  abort: { at: "never" | "before" | "point" | "time"; n: number; microtasks: number; reason: number };
+  /** At the n-th time that the run calls anything, or `where`, of the host's, or that something hangs (so many microtasks later), or at a time. */
+  abort: { at: "never" | "before" | "time" | "point" | "inside" | "hang"; n: number; where: CallName; microtasks: number; reason: number };
 }
 
 /** The first value `weight` times as often as all the others together. */
@@ -197,7 +202,7 @@ const tool = record<Tool>({
   timeoutMs: rarely(fc.constantFrom(3, 20, 90), 4),
   mode: rarely(once("sequential", "parallel"), 4),
   strict: fc.boolean(),
-  prepare: mostly(4, "none", "same", "throw", "edit", "promise", "mutate"),
+  prepare: mostly(4, "none", "same", "throw", "edit", "promise", "mutate", "asyncSchema", "hangingSchema"),
   mutatesParams: fc.boolean(),
 });
 
@@ -238,7 +243,7 @@ export const scenarios: fc.Arbitrary<Scenario> = record<Scenario>({
     wait,
     takes: rarely(fc.nat({ max: 60 }), 4),
     leave: once("return", "throw"),
-    resultFirst: fc.oneof({ withCrossShrink: true }, { arbitrary: fc.constant(false), weight: 4 }, fc.constant(true)),
+    result: mostly(4, "last", "first", "only"),
   }),
   config: record<Scenario["config"]>({
     toolExecution: rarely(once("sequential", "parallel"), 3),
@@ -252,10 +257,11 @@ export const scenarios: fc.Arbitrary<Scenario> = record<Scenario>({
     at: fc.oneof(
       { withCrossShrink: true },
       { arbitrary: fc.constant<Scenario["abort"]["at"]>("never"), weight: 8 },
-      { arbitrary: once<Scenario["abort"]["at"]>("point", "time"), weight: 5 },
+      { arbitrary: once<Scenario["abort"]["at"]>("point", "time", "inside", "inside", "hang"), weight: 8 },
       fc.constant<"before">("before"),
     ),
-    n: fc.nat({ max: 120 }),
+    n: fc.nat({ max: 80 }),
+    where: fc.constantFrom<CallName>(...OTHER_CALLS, ...(Object.keys(HOOK_ACTS) as HookName[])),
     microtasks: fc.nat({ max: 5 }),
     reason: odd,
   }),
@@ -304,8 +310,8 @@ export function sketch(given: Sketch): Scenario {
     answers: (given.answers ?? []).map((partial) => ({ ...plainAnswer, ...partial })),
     tools: (given.tools ?? []).map((partial) => ({ ...plainTool, ...partial })),
     sink: { wait: "sync", fail: "throw", failsOn: false, writes: false, ...given.sink },
-    consumer: { wait: "sync", leave: "return", resultFirst: false, ...given.consumer },
+    consumer: { wait: "sync", leave: "return", result: "last", ...given.consumer },
     config: { ownNow: false, ...given.config },
-    abort: { at: "never", n: 0, microtasks: 0, reason: 0, ...given.abort },
+    abort: { at: "never", n: 0, where: "streamFn", microtasks: 0, reason: 0, ...given.abort },
   };
 }

@@ -2,7 +2,7 @@
 import type { AgentEvent, AgentMessage, LlmContext, Message, StreamOptions } from "turnloop";
 import { vi } from "vitest";
 import { show, THROWN } from "./odd-values.js";
-import type { Act, HookName, Scenario, Wait } from "./scenario.js";
+import type { Act, CallName, HookName, Scenario, Wait } from "./scenario.js";
 
 /** One call of the StreamFn, and what its stream gave. */
 export interface ModelCall {
@@ -41,6 +41,7 @@ export interface SinkCall {
 export class World {
   readonly controller = new AbortController();
   readonly violations: string[] = [];
+  #inside = 0;
   readonly #timers = new Set<unknown>();
   readonly modelCalls: ModelCall[] = [];
   readonly executions: Execution[] = [];
@@ -84,18 +85,24 @@ export class World {
 
   /** The run calls something of the host's: here an abort may fall. */
   point(): void {
+    this.#abortAt("point", this.points++);
+  }
+
+  #abortAt(place: "point" | "inside" | "hang", count: number): void {
     const { at, n, microtasks } = this.scenario.abort;
-    if (at !== "point" || this.points++ !== n) return;
+    if (at !== place || count !== (at === "point" ? n : n % 3)) return;
     const later = (left: number): void => (left === 0 ? this.abort() : queueMicrotask(() => later(left - 1)));
     later(microtasks);
   }
 
   /** A model call, hook or tool starts: not allowed after the abort (SPEC 7.3), nor a model call or tool after a failed sink (4.10). */
-  start(what: string): void {
+  start(what: CallName): void {
     if (this.stopped) this.fail(`7.3: ${what} starts after the abort`);
-    if (this.sinkFailure && /^(streamFn|execute|prepareArguments)/.test(what)) this.fail(`4.10: ${what} starts after the sink failed`);
-    if (this.over) this.fail(`${what} starts after the run has settled`);
+    if (this.sinkFailure && ["streamFn", "execute", "prepareArguments"].includes(what))
+      this.fail(`4.10: ${what} starts after the sink failed`);
+    if (this.over) this.fail(`4.5: ${what} starts after the run has settled`);
     this.point();
+    if (what === this.scenario.abort.where) this.#abortAt("inside", this.#inside++);
   }
 
   later(ms: number, callback: () => void): () => void {
@@ -116,7 +123,7 @@ export class World {
   }
 
   hang(): Promise<never> {
-    this.hangs++;
+    this.#abortAt("hang", this.hangs++);
     return new Promise(() => {});
   }
 
