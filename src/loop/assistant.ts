@@ -2,19 +2,12 @@
 import { describe, errorText, TurnLoopError } from "../errors.js";
 import type { AssistantMessage } from "../messages.js";
 import { type AssistantMessageEvent, type AssistantStream, emptyAnswer } from "../stream.js";
+import { isFailed } from "../transcript.js";
 import { ABORTED, isThenable } from "./abort.js";
 import { type Failure, finalAnswer } from "./answer.js";
 import { buildRequest, type Request } from "./request.js";
 import type { Run } from "./run.js";
 import { AnswerSnapshots, copyAnswer } from "./snapshot.js";
-
-/** How the reading of a stream ended. */
-type Ending = { kind: "terminal"; event: TerminalEvent } | { kind: "ended" } | { kind: "thrown"; error: unknown } | { kind: "aborted" };
-type TerminalEvent = Extract<AssistantMessageEvent<string>, { type: "done" | "error" }>;
-type UpdateEvent = Exclude<AssistantMessageEvent<string>, TerminalEvent>;
-
-/** How long `result()` may take when a stream ended without a terminal event (SPEC 3.1). */
-const RESULT_TIMEOUT_MS = 1000;
 
 /** An answer for the transcript, and the copy of it that events show. */
 export interface Answer {
@@ -22,133 +15,91 @@ export interface Answer {
   shown: AssistantMessage;
 }
 
-/** Streams one answer and delivers its events, from `message_start` to `message_end`. Never throws, never hangs on an abort. */
-export async function streamAnswer(run: Run): Promise<Answer> {
-  const open = new OpenAnswer(run);
-  let answer: Answer;
-  try {
-    let stream = run.abort.aborted ? ABORTED : callModel(run);
-    if (isThenable(stream)) stream = (await stream) as AssistantStream | typeof ABORTED;
-    const ending: Ending = stream === ABORTED ? { kind: "aborted" } : await readStream(run, stream as AssistantStream, open);
-    answer = ending.kind === "ended" ? await settleByResult(run, stream as AssistantStream, open) : open.settle(ending);
-  } catch (error) {
-    answer = open.fail(error);
-  }
-  if (run.delivery.busy) await run.delivery.delivered();
-  return answer;
-}
+type TerminalEvent = Extract<AssistantMessageEvent<string>, { type: "done" | "error" }>;
+type UpdateEvent = Exclude<AssistantMessageEvent<string>, TerminalEvent>;
 
-/** Builds the request and calls the StreamFn. Without async parts it costs no await. */
-function callModel(run: Run): AssistantStream | typeof ABORTED | Promise<AssistantStream | typeof ABORTED> {
-  const request = buildRequest(run);
-  return isThenable(request)
-    ? (request as Promise<Request | typeof ABORTED>).then((built) => send(run, built))
-    : send(run, request as Request);
-}
+/** How long `result()` may take when a stream ended without a terminal event (SPEC 3.1). */
+const RESULT_TIMEOUT_MS = 1000;
 
-function send(run: Run, request: Request | typeof ABORTED): AssistantStream | typeof ABORTED | Promise<AssistantStream | typeof ABORTED> {
-  if (request === ABORTED || run.abort.aborted) return ABORTED;
-  const stream: unknown = run.streamFn(run.model, request.context, request.options);
-  if (!isThenable(stream)) return assertStream(stream);
-  return run.abort.race(stream).then((settled) => (settled === ABORTED ? ABORTED : assertStream(settled)));
-}
-
-function assertStream(stream: unknown): AssistantStream {
-  if (typeof (stream as AssistantStream | undefined)?.[Symbol.asyncIterator] === "function") return stream as AssistantStream;
-  throw new TurnLoopError(
-    "invalid_argument",
-    `streamFn must return an async iterable of events, or a promise of one; got ${describe(stream)}. An async generator function is enough.`,
-  );
+/** Streams one answer and delivers its events, from `message_start` to `message_end`. Never rejects, never hangs on an abort. */
+export function streamAnswer(run: Run): Promise<Answer> {
+  return new Promise((resolve) => new AnswerReader(run, resolve).start());
 }
 
 /**
- * Pulls events until the first terminal one, the end, a throw or the abort. Promise callbacks instead of `for await`: it
- * costs half, and an abort does not have to wait for a `next()` that never settles. Pulls nothing while the sink is busy.
+ * Reads one answer, until the first of: a terminal event, the end, a throw, the abort. Promise callbacks in place of
+ * `for await`: they cost half, and an abort does not have to wait for a `next()` that never settles.
  */
-function readStream(run: Run, stream: AssistantStream, open: OpenAnswer): Promise<Ending> {
-  const iterator = stream[Symbol.asyncIterator]();
-  return new Promise((resolve) => {
-    let reading = true;
-    const end = (ending: Ending): void => {
-      if (!reading) return;
-      reading = false;
-      stopListening();
-      if (ending.kind === "terminal" || ending.kind === "aborted") closeIterator(iterator);
-      resolve(ending);
-    };
-    const stopListening = run.abort.onAbort(() => end({ kind: "aborted" }));
-    const onThrow = (error: unknown): void => end({ kind: "thrown", error });
-    const onResult = (result: IteratorResult<unknown>): void => {
-      if (!reading) return;
-      try {
-        const event = result.value as AssistantMessageEvent<string>;
-        if (result.done) end({ kind: "ended" });
-        else if (event?.type === "done" || event?.type === "error") end({ kind: "terminal", event });
-        else {
-          if (event) open.update(event);
-          if (run.delivery.busy) run.delivery.delivered().then(pull);
-          else pull();
-        }
-      } catch (error) {
-        onThrow(error);
-      }
-    };
-    const pull = (): void => {
-      if (!reading) return;
-      try {
-        Promise.resolve(iterator.next()).then(onResult, onThrow);
-      } catch (error) {
-        onThrow(error);
-      }
-    };
-    pull();
-  });
-}
-
-/** Lets the StreamFn clean up; what that does is its own affair (SPEC 7.2). */
-function closeIterator(iterator: AsyncIterator<unknown>): void {
-  try {
-    const closed: unknown = iterator.return?.();
-    if (isThenable(closed)) closed.then(undefined, () => {});
-  } catch {
-    // a return() that throws has nothing to tell: the answer is settled
-  }
-}
-
-/** The stream ended with no terminal event: its `result()` decides if it settles in time (SPEC 3.1, 3.4). */
-async function settleByResult(run: Run, stream: AssistantStream, open: OpenAnswer): Promise<Answer> {
-  const early = new Error("The model's stream ended early: it gave no done and no error event.");
-  if (typeof stream.result !== "function") return open.fail(early);
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, RESULT_TIMEOUT_MS, undefined);
-  });
-  try {
-    const message = await run.abort.race(Promise.race([stream.result(), timeout]));
-    if (message === ABORTED) return open.abort();
-    if (typeof message !== "object" || message === null) return open.fail(early);
-    const failed = message.stopReason === "error" || message.stopReason === "aborted";
-    if (failed) return open.finish({ type: "error", reason: message.stopReason as "error" | "aborted", error: message });
-    return open.finish({ type: "done", reason: message.stopReason as never, message });
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** The answer between its first event and its final message. */
-class OpenAnswer {
+class AnswerReader {
   readonly #run: Run;
+  readonly #resolve: (answer: Answer) => void;
+  #open = true;
+  #stopListening = (): void => {};
+  #stream: AssistantStream | undefined;
+  #iterator: AsyncIterator<unknown> | undefined;
+  #resultTimer: ReturnType<typeof setTimeout> | undefined;
   #timestamp: number | undefined;
   #snapshots: AnswerSnapshots | undefined;
   /** What the events said last: kept when the answer fails. */
   #latest: AssistantMessage | undefined;
 
-  constructor(run: Run) {
+  constructor(run: Run, resolve: (answer: Answer) => void) {
     this.#run = run;
+    this.#resolve = resolve;
   }
 
+  start(): void {
+    if (this.#run.abort.aborted) return this.#abort();
+    this.#stopListening = this.#run.abort.onAbort(() => this.#abort());
+    this.#try(() => {
+      const request = buildRequest(this.#run);
+      if (isThenable(request)) request.then((built) => this.#send(built as Request | typeof ABORTED), this.#fail);
+      else this.#send(request as Request);
+    });
+  }
+
+  #send(request: Request | typeof ABORTED): void {
+    if (request === ABORTED || !this.#open) return;
+    this.#try(() => {
+      const stream: unknown = this.#run.streamFn(this.#run.model, request.context, request.options);
+      if (isThenable(stream)) stream.then((settled) => this.#read(settled), this.#fail);
+      else this.#read(stream);
+    });
+  }
+
+  #read(stream: unknown): void {
+    if (!this.#open) return;
+    this.#try(() => {
+      this.#stream = assertStream(stream);
+      this.#iterator = this.#stream[Symbol.asyncIterator]();
+      this.#pull();
+    });
+  }
+
+  readonly #pull = (): void => {
+    if (this.#open) this.#try(() => void Promise.resolve(this.#iterator?.next()).then(this.#receive, this.#fail));
+  };
+
+  /** Pulls nothing while the sink is busy (SPEC 4.7). */
+  readonly #receive = (result: IteratorResult<unknown> | undefined): void => {
+    if (!this.#open) return;
+    this.#try(() => {
+      const event = result?.value as AssistantMessageEvent<string>;
+      if (!result || result.done) this.#askResult();
+      else if (event?.type === "done" || event?.type === "error") {
+        this.#finish(event);
+        this.#closeIterator();
+      } else {
+        if (event) this.#update(event);
+        const { delivery } = this.#run;
+        if (delivery.busy) delivery.delivered().then(this.#pull);
+        else this.#pull();
+      }
+    });
+  };
+
   /** Delivers an update; the first one, whatever it is, is the start (SPEC 3.3). */
-  update(event: UpdateEvent): void {
+  #update(event: UpdateEvent): void {
     if (!UPDATE_TYPES.has(event.type)) return;
     const { delivery } = this.#run;
     const given = event.partial ?? this.#latest ?? emptyAnswer(this.#run.model, Date.now());
@@ -164,44 +115,75 @@ class OpenAnswer {
     delivery.deliver({ type: "message_update", message, assistantMessageEvent: publicUpdate(event, message) });
   }
 
-  settle(ending: Exclude<Ending, { kind: "ended" }>): Answer {
-    if (ending.kind === "terminal") return this.finish(ending.event);
-    return ending.kind === "aborted" ? this.abort() : this.fail(ending.error);
+  /** The stream ended with no terminal event: its `result()` decides, if it settles in time (SPEC 3.1, 3.4). */
+  #askResult(): void {
+    const early = (): void => this.#fail(new Error("The model's stream ended early: it gave no done and no error event."));
+    if (typeof this.#stream?.result !== "function") return early();
+    this.#resultTimer = setTimeout(early, RESULT_TIMEOUT_MS);
+    Promise.resolve(this.#stream.result()).then((message) => {
+      if (typeof message !== "object" || message === null) early();
+      else this.#try(() => this.#finish({ type: "done", reason: message.stopReason as never, message }));
+    }, this.#fail);
   }
 
-  finish(event: TerminalEvent): Answer {
+  #finish(event: TerminalEvent): void {
     const given: unknown = event.type === "done" ? event.message : event.error;
     if (typeof given !== "object" || given === null) {
       const field = event.type === "done" ? "message" : "error";
-      return this.fail(new Error(`The model's "${event.type}" event has no ${field}; got ${describe(given)}.`));
+      return this.#fail(new Error(`The model's "${event.type}" event has no ${field}; got ${describe(given)}.`));
     }
     const source = given as AssistantMessage<string>;
-    if (event.type === "done" && source.stopReason === undefined) return this.#end({ ...source, stopReason: event.reason });
-    if (event.type === "done" && source.stopReason !== "error" && source.stopReason !== "aborted") return this.#end(source);
-    const aborted =
-      source.stopReason === "aborted" || (source.stopReason !== "error" && (event as { reason?: string }).reason === "aborted");
-    return this.#end(source, {
-      stopReason: aborted ? "aborted" : "error",
-      errorMessage: source.errorMessage || (aborted ? "The model call was aborted." : "The model call failed without saying why."),
-    });
+    if (event.type === "done" && !isFailed(source)) {
+      return this.#settle(source.stopReason === undefined ? { ...source, stopReason: event.reason } : source);
+    }
+    const stopReason = (isFailed(source) ? source.stopReason : event.reason) === "aborted" ? "aborted" : "error";
+    const errorMessage =
+      source.errorMessage || (stopReason === "aborted" ? "The model call was aborted." : "The model call failed without saying why.");
+    this.#settle(source, { stopReason, errorMessage });
   }
 
-  fail(error: unknown): Answer {
-    if (this.#run.abort.aborted) return this.abort();
-    return this.#end(this.#latest ?? {}, { stopReason: "error", errorMessage: errorText(error) });
+  readonly #fail = (error: unknown): void => {
+    if (this.#run.abort.aborted) this.#abort();
+    else this.#settle(this.#latest ?? {}, { stopReason: "error", errorMessage: errorText(error) });
+  };
+
+  #abort(): void {
+    this.#settle(this.#latest ?? {}, { stopReason: "aborted", errorMessage: `Aborted: ${this.#run.abort.reasonText}` });
+    this.#closeIterator();
   }
 
-  abort(): Answer {
-    return this.#end(this.#latest ?? {}, { stopReason: "aborted", errorMessage: `Aborted: ${this.#run.abort.reasonText}` });
-  }
-
-  #end(given: object, failure?: Failure): Answer {
+  #settle(given: object, failure?: Failure): void {
+    if (!this.#open) return;
     const { delivery } = this.#run;
     const message = finalAnswer(this.#run, given, this.#stamp(), failure);
-    const shown = copyAnswer(message);
-    if (!this.#snapshots) delivery.deliver({ type: "message_start", message: shown });
-    delivery.deliver({ type: "message_end", message: shown });
-    return { message, shown };
+    this.#open = false;
+    this.#stopListening();
+    clearTimeout(this.#resultTimer);
+    const answer = { message, shown: copyAnswer(message) };
+    if (!this.#snapshots) delivery.deliver({ type: "message_start", message: answer.shown });
+    if (delivery.deliver({ type: "message_end", message: answer.shown })) delivery.delivered().then(() => this.#resolve(answer));
+    else this.#resolve(answer);
+  }
+
+  /** Lets the StreamFn clean up; what that does is its own affair (SPEC 7.2). */
+  #closeIterator(): void {
+    const iterator = this.#iterator;
+    this.#iterator = undefined;
+    try {
+      const closed: unknown = iterator?.return?.();
+      if (isThenable(closed)) closed.then(undefined, () => {});
+    } catch {
+      // the answer is settled: there is nobody to tell
+    }
+  }
+
+  /** Whatever a StreamFn or a hook throws is the failure of this answer. */
+  #try(step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   /** With a `now` of the host every timestamp is its own, so that a run can be replayed (SPEC 2.2). */
@@ -209,6 +191,14 @@ class OpenAnswer {
     if (this.#run.config.now) this.#timestamp ??= this.#run.now();
     return this.#timestamp;
   }
+}
+
+function assertStream(stream: unknown): AssistantStream {
+  if (typeof (stream as AssistantStream | undefined)?.[Symbol.asyncIterator] === "function") return stream as AssistantStream;
+  throw new TurnLoopError(
+    "invalid_argument",
+    `streamFn must return an async iterable of events, or a promise of one; got ${describe(stream)}. An async generator function is enough.`,
+  );
 }
 
 const UPDATE_TYPES: ReadonlySet<string> = new Set<UpdateEvent["type"]>([
@@ -226,16 +216,8 @@ const UPDATE_TYPES: ReadonlySet<string> = new Set<UpdateEvent["type"]>([
 
 /** The StreamFn's event with the snapshot in place of its live objects. */
 function publicUpdate(event: UpdateEvent, partial: AssistantMessage): AssistantMessageEvent {
-  switch (event.type) {
-    case "text_delta":
-    case "thinking_delta":
-    case "toolcall_delta":
-      return { type: event.type, contentIndex: event.contentIndex, delta: event.delta, partial };
-    case "toolcall_end": {
-      const block = partial.content[event.contentIndex];
-      return { ...event, toolCall: block?.type === "toolCall" ? block : { ...event.toolCall }, partial };
-    }
-    default:
-      return { ...event, partial };
-  }
+  if ("delta" in event) return { type: event.type, contentIndex: event.contentIndex, delta: event.delta, partial };
+  if (event.type !== "toolcall_end") return { ...event, partial };
+  const block = partial.content[event.contentIndex];
+  return { ...event, toolCall: block?.type === "toolCall" ? block : { ...event.toolCall }, partial };
 }

@@ -3,7 +3,7 @@ import { describe, TurnLoopError } from "../errors.js";
 import type { AgentMessage, Message } from "../messages.js";
 import type { LlmContext, StreamOptions } from "../stream.js";
 import { Pairing, pairToolCalls, toLlmMessage, toLlmMessages, toWellFormed, wellFormedDeep, wellFormedMessage } from "../transcript.js";
-import { ABORTED, isThenable } from "./abort.js";
+import { ABORTED } from "./abort.js";
 import { type Run, setCopy } from "./run.js";
 
 export interface Request {
@@ -12,7 +12,7 @@ export interface Request {
 }
 
 /**
- * Builds the next request, or ABORTED. Throws what a hook threw, and a clear error for a request that cannot be sent.
+ * Builds the next request, or ABORTED: nobody waits for it then. Throws what a hook threw, and a clear error for a request that cannot be sent.
  * Without hooks it costs no await.
  */
 export function buildRequest(run: Run): Request | Promise<Request | typeof ABORTED> {
@@ -27,9 +27,8 @@ async function askHooks(run: Run): Promise<Request | typeof ABORTED> {
   const hooked = config.transformContext || customConversion(run);
   const messages = hooked ? await hookedMessages(run) : run.requestLog.messages(run.transcript);
   if (messages === ABORTED || abort.aborted) return ABORTED;
-  let apiKey: unknown = config.getApiKey?.(run.model.provider);
-  if (isThenable(apiKey)) apiKey = await abort.race(apiKey);
-  return apiKey === ABORTED ? ABORTED : assemble(run, messages, (apiKey as string | undefined) ?? config.apiKey);
+  const apiKey = config.getApiKey && (await config.getApiKey(run.model.provider));
+  return abort.aborted ? ABORTED : assemble(run, messages, apiKey ?? config.apiKey);
 }
 
 function assemble(run: Run, messages: Message[], apiKey: string | undefined): Request {
@@ -64,17 +63,12 @@ function customConversion(run: Run): boolean {
 
 async function hookedMessages(run: Run): Promise<Message[] | typeof ABORTED> {
   const { config, abort } = run;
-  let kept: unknown = run.transcript.slice();
-  if (config.transformContext) {
-    kept = config.transformContext(kept as AgentMessage[], abort.signal);
-    if (isThenable(kept)) kept = await abort.race(kept);
-    if (kept === ABORTED) return ABORTED;
-    assertMessages("transformContext", kept);
-  }
+  let kept = run.transcript.slice();
+  if (config.transformContext) kept = await config.transformContext(kept, abort.signal);
   if (abort.aborted) return ABORTED;
-  let converted: unknown = (config.convertToLlm ?? toLlmMessages)(kept as AgentMessage[]);
-  if (isThenable(converted)) converted = await abort.race(converted);
-  if (converted === ABORTED) return ABORTED;
+  assertMessages("transformContext", kept);
+  const converted = await (config.convertToLlm ?? toLlmMessages)(kept);
+  if (abort.aborted) return ABORTED;
   assertMessages("convertToLlm", converted, ["user", "assistant", "toolResult"]);
   return pairToolCalls(toWellFormed(converted as Message[]));
 }

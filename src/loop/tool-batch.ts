@@ -58,26 +58,45 @@ class Batch implements CallBatch {
     for (const call of this.#calls) {
       const refusal = await this.#prepare(call);
       if (refusal) this.#answerCall(call, refusal);
-      else await this.#executeAll([call], 1);
+      else await new Promise<void>((resolve) => this.#executeAll([call], 1, resolve));
       this.#deliverResult(call);
       if (delivery.busy) await delivery.delivered();
     }
     return this.#outcome;
   }
 
-  async #runConcurrently(): Promise<BatchOutcome> {
-    const { config, delivery } = this.run;
-    const ready: OpenCall[] = [];
-    for (const call of this.#calls) {
-      let refusal = this.#prepare(call);
-      if (isThenable(refusal)) refusal = await refusal;
-      if (refusal) this.#answerCall(call, refusal);
-      else ready.push(call);
-    }
-    if (ready.length > 0) await this.#executeAll(ready, Math.floor(config.maxParallelToolCalls ?? ready.length));
-    for (const call of this.#calls) this.#deliverResult(call);
-    if (delivery.busy) await delivery.delivered();
-    return this.#outcome;
+  /** Prepares all calls in order, then runs them at once; without async parts in the preparation it costs one promise. */
+  #runConcurrently(): Promise<BatchOutcome> {
+    return new Promise((resolve) => {
+      const { config, delivery } = this.run;
+      const ready: OpenCall[] = [];
+      const finish = (): void => {
+        for (const call of this.#calls) this.#deliverResult(call);
+        if (delivery.busy) delivery.delivered().then(() => resolve(this.#outcome));
+        else resolve(this.#outcome);
+      };
+      const take = (call: OpenCall, refusal: AgentToolResult | undefined): void => {
+        if (refusal) this.#answerCall(call, refusal);
+        else ready.push(call);
+      };
+      const prepareFrom = (start: number): void => {
+        for (let i = start; i < this.#calls.length; i++) {
+          const call = this.#calls[i] as OpenCall;
+          const refusal = this.#prepare(call);
+          if (isThenable(refusal)) {
+            refusal.then((settled) => {
+              take(call, settled as AgentToolResult | undefined);
+              prepareFrom(i + 1);
+            });
+            return;
+          }
+          take(call, refusal);
+        }
+        if (ready.length === 0) finish();
+        else this.#executeAll(ready, Math.floor(config.maxParallelToolCalls ?? ready.length), finish);
+      };
+      prepareFrom(0);
+    });
   }
 
   #prepare(call: OpenCall): ReturnType<OpenCall["prepare"]> {
@@ -88,28 +107,26 @@ class Batch implements CallBatch {
   }
 
   /** Starts the calls in source order, in one tick up to the limit; each that ends makes room for the next. */
-  #executeAll(ready: OpenCall[], limit: number): Promise<void> {
-    return new Promise((resolve) => {
-      let started = 0;
-      let answered = 0;
-      let starting = false;
-      const startMore = (): void => {
-        if (starting) return; // a call that settles at once would start the next one inside this loop
-        starting = true;
-        for (let call = ready[started]; call && started - answered < limit; call = ready[started]) {
-          started++;
-          if (isStopping(this.run)) this.onExecuted(call, notExecuted(this.run));
-          else call.execute();
-        }
-        starting = false;
-      };
-      this.#onAnswered = () => {
-        answered++;
-        if (answered === ready.length) resolve();
-        else startMore();
-      };
-      startMore();
-    });
+  #executeAll(ready: OpenCall[], limit: number, onDone: () => void): void {
+    let started = 0;
+    let answered = 0;
+    let starting = false;
+    const startMore = (): void => {
+      if (starting) return; // a call that settles at once would start the next one inside this loop
+      starting = true;
+      for (let call = ready[started]; call && started - answered < limit; call = ready[started]) {
+        started++;
+        if (isStopping(this.run)) this.onExecuted(call, notExecuted(this.run));
+        else call.execute();
+      }
+      starting = false;
+    };
+    this.#onAnswered = () => {
+      answered++;
+      if (answered === ready.length) onDone();
+      else startMore();
+    };
+    startMore();
   }
 
   onExecuted(call: OpenCall, result: AgentToolResult): void {

@@ -122,6 +122,9 @@ function checkEnd({ world, settled }: Played, events: AgentEvent[], messages: Ag
   if ("error" in settled && sinkFailedBefore(world, at) && end.outcome !== "error")
     world.fail(`4.10: outcome ${end.outcome} though the sink failed`);
   if (end.outcome === "aborted" && !world.stopped && last?.stopReason !== "aborted") world.fail("4.5: outcome aborted without an abort");
+  const doomed = world.forced || world.scenario.abort.at === "before";
+  if (doomed && !world.sinkFailure && end.outcome !== "aborted") world.fail(`7.5: outcome ${end.outcome} of a run that could only be aborted`);
+  checkReason(world, end, last);
   if (end.outcome === "error" && !end.error?.message) world.fail("4.5: outcome error without a text");
   if (end.outcome === "completed" || end.outcome === "terminated" || end.outcome === "stopped") {
     if (last?.stopReason === "error" || last?.stopReason === "aborted") world.fail(`4.4: outcome ${end.outcome} after a failed answer`);
@@ -129,6 +132,14 @@ function checkEnd({ world, settled }: Played, events: AgentEvent[], messages: Ag
   const batchOfLast = messages[messages.length - 1]?.role === "toolResult";
   if (end.outcome === "completed" && batchOfLast) world.fail("4.5: outcome completed though the last batch was not answered");
   if (end.outcome === "terminated" && !batchOfLast) world.fail("5.9: outcome terminated without a batch at the end");
+}
+
+/** SPEC 7.6: the reason can be read. */
+function checkReason(world: World, { outcome, error }: EndEvent, last: AssistantMessage | undefined): void {
+  const reason: unknown = world.controller.signal.reason;
+  const text = reason instanceof Error && reason.message !== "hidden" ? reason.message : reason;
+  if (outcome !== "aborted" || world.left || typeof text !== "string" || text === "" || /^scenario/.test(last?.errorMessage ?? "")) return;
+  if (!error?.message.includes(text)) world.fail(`7.6: the reason ${text} is not in ${show(error)}`);
 }
 
 function sinkFailedBefore(world: World, at: number): boolean {

@@ -75,7 +75,7 @@ const found: [string, Sketch][] = [
   // SPEC 7.2
   [
     "an abort from inside the StreamFn ends a run whose stream then stalls",
-    { answers: [{ fault: { kind: "stall", after: 0, odd: 0 } }], abort: { at: "point", n: 4 } },
+    { answers: [{ fault: { kind: "stall", after: 0, odd: 0 } }], abort: { at: "inside", where: "streamFn" } },
   ],
   // SPEC 7.3
   [
@@ -84,12 +84,15 @@ const found: [string, Sketch][] = [
       answers: [{ blocks: [call({ args: 9 })] }],
       tools: [{ prepare: "same" }],
       hooks: { beforeToolCall: [act("none")] },
-      abort: { at: "point", n: 14 },
+      abort: { at: "inside", where: "prepareArguments" },
     },
   ],
   [
     "shouldStopAfterTurn is not asked when the abort came just after prepareNextTurn",
-    { hooks: { prepareNextTurn: [act("none")], shouldStopAfterTurn: [act("none")] }, abort: { at: "point", n: 8, microtasks: 1 } },
+    {
+      hooks: { prepareNextTurn: [act("none")], shouldStopAfterTurn: [act("none")] },
+      abort: { at: "inside", where: "prepareNextTurn", microtasks: 1 },
+    },
   ],
 ];
 

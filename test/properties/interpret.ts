@@ -72,14 +72,13 @@ export async function play(scenario: Scenario): Promise<Played> {
 
 /** Lets the run go on until it settles. When only hanging things are left, aborts it, as a host would. */
 async function drive(world: World): Promise<void> {
-  let forced = false;
   for (let step = 0; step < MAX_STEPS; step++) {
     await breathe();
     if (world.over) return;
     if (vi.getTimerCount() > 0) vi.advanceTimersToNextTimer();
-    else if (forced || world.hangs === 0) return;
+    else if (world.forced || world.hangs === 0) return;
     else {
-      forced = true;
+      world.forced = true;
       world.abort(new Error("the test has waited long enough"));
     }
   }

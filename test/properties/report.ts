@@ -4,7 +4,7 @@ import { type Scenario, sketch } from "./scenario.js";
 import type { World } from "./world.js";
 
 /** The scenario without what is as in the plainest run: paste it into counterexamples.test.ts. */
-export function describeScenario(scenario: Scenario): string {
+function describeScenario(scenario: Scenario): string {
   const plain = sketch({ answers: [{}], tools: [{}] });
   const differing = (value: object, base: object): object =>
     Object.fromEntries(Object.entries(value).filter(([key, item]) => show(item) !== show(base[key as keyof typeof base])));
@@ -20,17 +20,13 @@ function inner(scenario: Scenario, plain: Scenario, differing: (value: object, b
   return Object.fromEntries(entries.filter(([, value]) => Object.keys(value as object).length > 0));
 }
 
-export function describeRun(world: World): string {
-  const lines = world.sinkCalls.map(
-    ({ json, from }, i) =>
-      `${String(i).padStart(3)} ${String(from - (world.sinkCalls[0]?.from ?? 0)).padStart(5)} ms  ${json.length > 150 ? `${json.slice(0, 150)}...` : json}`,
-  );
-  return [
-    "What is wrong:",
-    ...world.violations.map((text) => `  ${text}`),
-    "The scenario:",
-    `  ${describeScenario(world.scenario)}`,
-    "The events:",
-    ...lines,
-  ].join("\n");
+export function describeRun({ violations, scenario, sinkCalls }: World): string {
+  const begin = sinkCalls[0]?.from ?? 0;
+  const events = sinkCalls.map(({ json, from }, i) => `${String(i).padStart(3)} ${String(from - begin).padStart(5)} ms  ${cut(json, 150)}`);
+  const wrong = violations.map((text) => `  ${cut(text, 900)}`);
+  return ["What is wrong:", ...wrong, "The scenario:", `  ${describeScenario(scenario)}`, "The events:", ...events].join("\n");
+}
+
+function cut(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}...` : text;
 }

@@ -59,6 +59,8 @@ export class World {
   sinkBusy = false;
   sinkFailure: { cause: unknown } | undefined;
   sinkFailedAt: number | undefined;
+  /** Only hanging things were left, so the test aborted the run. */
+  forced = false;
   /** The consumer left the iteration. */
   left = false;
   stoppedAt: number | undefined;
