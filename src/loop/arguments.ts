@@ -1,5 +1,5 @@
 /** From the model's arguments to those a tool may trust (SPEC 5.7). No eval, so it runs under a strict CSP. */
-import { type SchemaDraft, Validator } from "@cfworker/json-schema";
+import { dereference, type SchemaDraft, validate } from "@cfworker/json-schema";
 import type { TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
 import { describe, errorText, TurnLoopError } from "../errors.js";
@@ -7,7 +7,7 @@ import { parseObject } from "../partial-json.js";
 import type { AgentTool } from "../tool.js";
 import { isThenable } from "./abort.js";
 import { coerce } from "./coerce.js";
-import { fillDefaults } from "./defaults.js";
+import { fillDefaults, type SchemaAccess } from "./defaults.js";
 import { invalidText, joinPath, type Problem, problemsOf, valueAt, wordProblem } from "./problems.js";
 import { copyJson, isPlainObject, type Json } from "./snapshot.js";
 
@@ -132,36 +132,44 @@ function isStandardSchema(schema: unknown): schema is StandardSchema {
   return typeof (schema as Partial<StandardSchema> | undefined | null)?.["~standard"]?.validate === "function";
 }
 
-/** The JSON Schema checker for one tool, made at the first need. */
-class Checker {
-  readonly #tool: AgentTool;
-  readonly #json: Json;
+/** The JSON Schema checker for one tool. */
+class Checker implements SchemaAccess {
+  readonly #schema: Json;
+  readonly #draft: SchemaDraft;
   readonly #hasDefaults: boolean;
-  readonly #validators = new Map<Json, Validator>();
+  #lookup: Record<string, unknown> | undefined;
 
+  /** The checker writes into the schema, so it gets a copy of its own. */
   constructor(tool: AgentTool, json: Json) {
-    this.#tool = tool;
-    this.#json = json;
+    this.#schema = jsonCopy(tool, json);
+    this.#draft = draftOf(json);
     this.#hasDefaults = JSON.stringify(json).includes('"default":');
   }
 
   problems(args: unknown): Problem[] {
-    return [...nonFinite(args, []), ...problemsOf(this.#validator(this.#json).validate(args).errors, this.#json)];
+    return [...nonFinite(args, []), ...problemsOf(this.#validate(args, this.#schema, false).errors, this.#schema)];
   }
 
   fillDefaults(args: unknown): void {
-    if (this.#hasDefaults) fillDefaults(this.#json, args, this.#json, (branch, value) => this.#validator(branch).validate(value).valid);
+    if (this.#hasDefaults) fillDefaults(this.#schema, args, this);
   }
 
-  /** It writes into the schema it is given, and cannot take the one the model is shown. Branches may refer to the root's definitions. */
-  #validator(schema: Json): Validator {
-    let validator = this.#validators.get(schema);
-    if (!validator) {
-      const { $defs = {}, definitions = {} } = this.#json;
-      validator = new Validator(jsonCopy(this.#tool, { $defs, definitions, ...schema }), draftOf(this.#json), false);
-      this.#validators.set(schema, validator);
-    }
-    return validator;
+  target(reference: Json): unknown {
+    return this.#references[reference.__absolute_ref__ as string];
+  }
+
+  accepts(branch: Json, value: unknown): boolean {
+    return this.#validate(value, branch, true).valid;
+  }
+
+  #validate(value: unknown, schema: Json, shortCircuit: boolean): ReturnType<typeof validate> {
+    return validate(value, schema, this.#draft, this.#references as Parameters<typeof validate>[3], shortCircuit);
+  }
+
+  /** Made at the first need: every part of the schema by its address. */
+  get #references(): Record<string, unknown> {
+    this.#lookup ??= dereference(this.#schema) as Record<string, unknown>;
+    return this.#lookup;
   }
 }
 

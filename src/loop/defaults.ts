@@ -1,14 +1,18 @@
 /** Fills the defaults of a JSON Schema into arguments of the loop's own (SPEC 5.7). */
 import { copyJson, isPlainObject, type Json } from "./snapshot.js";
 
-/** Whether the value is right for a branch of a union. */
-export type Accepts = (branch: Json, value: unknown) => boolean;
+export interface SchemaAccess {
+  /** The schema that a `$ref` means; a reference to nowhere is for the checker to complain about. */
+  target(reference: Json): unknown;
+  /** Whether the value is right for a branch of a union. */
+  accepts(branch: Json, value: unknown): boolean;
+}
 
-export function fillDefaults(schema: unknown, value: unknown, root: Json, accepts: Accepts): void {
+export function fillDefaults(schema: unknown, value: unknown, access: SchemaAccess): void {
   if (!isPlainObject(schema)) return;
-  const fill = (part: unknown, into: unknown): void => fillDefaults(part, into, root, accepts);
+  const fill = (part: unknown, into: unknown): void => fillDefaults(part, into, access);
   const { $ref, allOf, anyOf, oneOf, properties, patternProperties, additionalProperties, items, prefixItems } = schema;
-  if (typeof $ref === "string") fill(resolve($ref, root), value);
+  if ($ref) fill(access.target(schema), value);
   for (const part of listOf(allOf)) fill(part, value);
   if (Array.isArray(value)) {
     const tuple = listOf(prefixItems ?? items);
@@ -32,7 +36,7 @@ export function fillDefaults(schema: unknown, value: unknown, root: Json, accept
     if (!isPlainObject(branch)) continue;
     const trial = copyJson(value) as Json;
     fill(branch, trial);
-    if (!accepts(branch, trial)) continue;
+    if (!access.accepts(branch, trial)) continue;
     Object.assign(value, trial);
     break;
   }
@@ -44,22 +48,4 @@ function listOf(value: unknown): unknown[] {
 
 function entriesOf(value: unknown): [string, unknown][] {
   return isPlainObject(value) ? Object.entries(value).filter(([key]) => key !== "__proto__") : [];
-}
-
-/** A reference by pointer or by `$id`. A pointer to nowhere is for the checker to complain about. */
-function resolve(reference: string, root: Json): unknown {
-  if (reference === "#" || reference === root.$id) return root;
-  if (!reference.startsWith("#/")) return findById(root, reference);
-  const keys = reference.slice(2).split("/");
-  return keys.reduce<unknown>((target, key) => (target as Json | undefined)?.[key.replaceAll("~1", "/").replaceAll("~0", "~")], root);
-}
-
-function findById(schema: unknown, id: string): unknown {
-  if (typeof schema !== "object" || schema === null) return undefined;
-  if ((schema as Json).$id === id) return schema;
-  for (const part of Object.values(schema)) {
-    const found = findById(part, id);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }

@@ -14,7 +14,7 @@ import { checkCalls } from "./checks-calls.js";
 import { INTRUDERS } from "./host.js";
 import type { Played } from "./interpret.js";
 import { STALE } from "./model.js";
-import { MARK, show } from "./odd-values.js";
+import { MARK, READABLE, show } from "./odd-values.js";
 import type { World } from "./world.js";
 
 type Abandoned = "yes" | "no" | "perhaps";
@@ -123,7 +123,8 @@ function checkEnd({ world, settled }: Played, events: AgentEvent[], messages: Ag
     world.fail(`4.10: outcome ${end.outcome} though the sink failed`);
   if (end.outcome === "aborted" && !world.stopped && last?.stopReason !== "aborted") world.fail("4.5: outcome aborted without an abort");
   const doomed = world.forced || world.scenario.abort.at === "before";
-  if (doomed && !world.sinkFailure && end.outcome !== "aborted") world.fail(`7.5: outcome ${end.outcome} of a run that could only be aborted`);
+  if (doomed && world.scenario.sink.failAt === undefined && end.outcome !== "aborted")
+    world.fail(`7.5: outcome ${end.outcome} of a run that could only be aborted`);
   checkReason(world, end, last);
   if (end.outcome === "error" && !end.error?.message) world.fail("4.5: outcome error without a text");
   if (end.outcome === "completed" || end.outcome === "terminated" || end.outcome === "stopped") {
@@ -136,9 +137,10 @@ function checkEnd({ world, settled }: Played, events: AgentEvent[], messages: Ag
 
 /** SPEC 7.6: the reason can be read. */
 function checkReason(world: World, { outcome, error }: EndEvent, last: AssistantMessage | undefined): void {
-  const reason: unknown = world.controller.signal.reason;
-  const text = reason instanceof Error && reason.message !== "hidden" ? reason.message : reason;
-  if (outcome !== "aborted" || world.left || typeof text !== "string" || text === "" || /^scenario/.test(last?.errorMessage ?? "")) return;
+  const readable = world.forced || READABLE.includes(world.scenario.abort.reason);
+  if (outcome !== "aborted" || !world.controller.signal.aborted || !readable || last?.errorMessage?.startsWith("scenario")) return;
+  const { reason } = world.controller.signal as { reason: Error | string };
+  const text = typeof reason === "string" ? reason : reason.message;
   if (!error?.message.includes(text)) world.fail(`7.6: the reason ${text} is not in ${show(error)}`);
 }
 

@@ -14,6 +14,9 @@ export const THROWN: readonly (() => unknown)[] = [
   () => ({ message: 5 }),
 ];
 
+/** Those of THROWN that say something. */
+export const READABLE: readonly number[] = [0, 2, 7];
+
 /** What a tool returns that is no good result. */
 export const RETURNED: readonly (() => unknown)[] = [
   () => undefined,
