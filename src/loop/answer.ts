@@ -2,7 +2,7 @@
 import { argumentsErrorText } from "../message-builder.js";
 import { type AssistantMessage, type ModelErrorInfo, sumUsage, type TextContent, type ToolCall, type Usage } from "../messages.js";
 import { parseObject } from "../partial-json.js";
-import { isToolCall } from "../transcript.js";
+import { isToolCall, wellFormedDeep } from "../transcript.js";
 import type { Run } from "./run.js";
 import { copyJson, copyUsage, isStopReason } from "./snapshot.js";
 
@@ -34,6 +34,7 @@ export function finalAnswer(run: Run, given: object, timestamp: number | undefin
     timestamp: timestamp ?? (typeof source.timestamp === "number" ? source.timestamp : Date.now()),
     stopReason: "stop",
   };
+  if (source.errorInfo) message.errorInfo = { ...source.errorInfo };
   if (failure) return Object.assign(message, failure);
   if (isStopReason(source.stopReason)) message.stopReason = source.stopReason;
   else {
@@ -86,8 +87,6 @@ function safeCall(given: ToolCall): ToolCall {
 
 /** An empty id becomes `call_<turn>_<index>`; a repeated one gets a suffix, the first keeps its own. */
 function makeIdsUnique(calls: ToolCall[], turn: number): void {
-  const only = calls.length === 1 ? (calls[0] as ToolCall) : undefined;
-  if (calls.length === 0 || (typeof only?.id === "string" && only.id.trim() !== "")) return;
   const own = new Set<string>();
   const again: ToolCall[] = [];
   for (let index = 0; index < calls.length; index++) {
@@ -97,7 +96,7 @@ function makeIdsUnique(calls: ToolCall[], turn: number): void {
       call.id = `call_${turn}_${index}`;
       again.push(call);
     } else {
-      call.id = String(id);
+      call.id = wellFormedDeep(String(id));
       if (own.has(call.id)) again.push(call);
       else own.add(call.id);
     }

@@ -7,7 +7,7 @@ import { ABORTED, isThenable } from "./abort.js";
 import { type Failure, finalAnswer } from "./answer.js";
 import { buildRequest, type Request } from "./request.js";
 import type { Run } from "./run.js";
-import { AnswerSnapshots, copyAnswer } from "./snapshot.js";
+import { AnswerSnapshots, copyAnswer, copyArguments } from "./snapshot.js";
 
 /** An answer for the transcript, and the copy of it that events show. */
 export interface Answer {
@@ -40,8 +40,8 @@ class AnswerReader {
   #resultTimer: ReturnType<typeof setTimeout> | undefined;
   #timestamp: number | undefined;
   #snapshots: AnswerSnapshots | undefined;
-  /** What the events said last: kept when the answer fails. */
-  #latest: AssistantMessage | undefined;
+  /** What the StreamFn said last: kept when the answer fails. Not a snapshot, which listeners may have written to. */
+  #latest: AssistantMessage<string> | undefined;
 
   constructor(run: Run, resolve: (answer: Answer) => void) {
     this.#run = run;
@@ -107,7 +107,7 @@ class AnswerReader {
     this.#snapshots ??= new AnswerSnapshots(this.#stamp());
     const changed = event.type === "start" ? undefined : event.contentIndex;
     const message = this.#snapshots.take(given, changed, event.type === "toolcall_end");
-    this.#latest = message;
+    this.#latest = given;
     if (first) {
       delivery.deliver({ type: "message_start", message });
       if (event.type === "start") return;
@@ -219,5 +219,6 @@ function publicUpdate(event: UpdateEvent, partial: AssistantMessage): AssistantM
   if ("delta" in event) return { type: event.type, contentIndex: event.contentIndex, delta: event.delta, partial };
   if (event.type !== "toolcall_end") return { ...event, partial };
   const block = partial.content[event.contentIndex];
-  return { ...event, toolCall: block?.type === "toolCall" ? block : { ...event.toolCall }, partial };
+  const toolCall = block?.type === "toolCall" ? block : { ...event.toolCall, arguments: copyArguments(event.toolCall?.arguments) };
+  return { ...event, toolCall, partial };
 }

@@ -36,6 +36,7 @@ export async function askToPrepare(run: Run, answer: AssistantMessage, results: 
 }
 
 export async function askToStop(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): Promise<Ending | undefined> {
+  if (isStopping(run)) return abortedEnding(run);
   try {
     const asking = Object.assign(turnContext(run, answer, results), { turn: run.turn });
     let stop: unknown = run.config.shouldStopAfterTurn?.(asking);

@@ -103,7 +103,7 @@ async function runTurns(run: Run, prompts: Incoming[]): Promise<Ending> {
         if (endTurn(run, answer, [])) await run.delivery.delivered(); // (d)
         return failedEnding(answer.message);
       }
-      let batch = runToolBatch(run, answer); // (e)
+      let batch = runToolBatch(run, answer.message); // (e)
       if (isThenable(batch)) batch = await batch;
       if (endTurn(run, answer, batch.shown)) await run.delivery.delivered(); // (f)
       wantsAnswer = batch.results.length > 0 && !batch.terminate;
@@ -148,6 +148,6 @@ function truncatedEnding(run: Run): Ending {
 }
 
 function failedEnding({ stopReason, errorMessage, errorInfo }: AssistantMessage): Ending {
-  const error = { message: errorMessage ?? "The model call failed.", ...(errorInfo && { info: errorInfo }) };
+  const error = { message: errorMessage ?? "The model call failed.", ...(errorInfo && { info: { ...errorInfo } }) };
   return { outcome: stopReason === "aborted" ? "aborted" : "error", error };
 }

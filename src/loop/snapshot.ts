@@ -62,7 +62,9 @@ export function copyContent(content: readonly Content[]): Content[] {
 }
 
 export function copyAnswer(message: AssistantMessage): AssistantMessage {
-  return { ...message, content: message.content.map(copyBlock), usage: copyUsage(message.usage) };
+  const copy = { ...message, content: message.content.map(copyBlock), usage: copyUsage(message.usage) };
+  if (copy.errorInfo) copy.errorInfo = { ...copy.errorInfo };
+  return copy;
 }
 
 function copyBlock(block: AnswerBlock): AnswerBlock {
@@ -136,16 +138,21 @@ export class AnswerSnapshots {
     const last = this.#calls[index];
     if (last && !ended && ++last.age <= last.values >> 3) return last.copy;
     const size = { values: 0 };
-    let copy: unknown;
-    try {
-      copy = copyJson(source, false, size);
-    } catch {
-      copy = undefined;
-    }
-    const usable = typeof copy === "object" && copy !== null && !Array.isArray(copy) ? (copy as ToolCall["arguments"]) : {};
-    this.#calls[index] = { copy: usable, values: size.values, age: 0 };
-    return usable;
+    const copy = copyArguments(source, size);
+    this.#calls[index] = { copy, values: size.values, age: 0 };
+    return copy;
   }
+}
+
+/** Arguments as far as they can be shown. */
+export function copyArguments(source: unknown, size?: { values: number }): ToolCall["arguments"] {
+  try {
+    const copy = copyJson(source, false, size);
+    if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as ToolCall["arguments"];
+  } catch {
+    // what JSON cannot hold is for the final message to refuse
+  }
+  return {};
 }
 
 export function isStopReason(reason: unknown): reason is StopReason {

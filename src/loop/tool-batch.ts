@@ -3,7 +3,6 @@ import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.
 import type { AgentToolResult } from "../tool.js";
 import { isToolCall } from "../transcript.js";
 import { isThenable } from "./abort.js";
-import type { Answer } from "./assistant.js";
 import { toolResultMessage } from "./results.js";
 import { append, isStopping, type Run } from "./run.js";
 import { copyAnswer, copyUsage } from "./snapshot.js";
@@ -19,9 +18,9 @@ export interface BatchOutcome {
 }
 
 /** Answers every call of the answer. Without calls it costs no await. */
-export function runToolBatch(run: Run, { message, shown }: Answer): BatchOutcome | Promise<BatchOutcome> {
+export function runToolBatch(run: Run, message: AssistantMessage): BatchOutcome | Promise<BatchOutcome> {
   if (!message.content.some(isToolCall)) return { results: [], shown: [], terminate: false };
-  return new Batch(run, message, shown).answerAll();
+  return new Batch(run, message).answerAll();
 }
 
 class Batch implements CallBatch {
@@ -34,13 +33,10 @@ class Batch implements CallBatch {
   /** Goes on after an execution. */
   #onAnswered: () => void = () => {};
 
-  constructor(run: Run, answer: AssistantMessage, shown: AssistantMessage) {
+  constructor(run: Run, answer: AssistantMessage) {
     this.run = run;
     this.answer = answer;
-    for (let i = 0; i < answer.content.length; i++) {
-      const call = answer.content[i];
-      if (call?.type === "toolCall") this.#calls.push(new OpenCall(this, call, shown.content[i] as ToolCall, this.#calls.length));
-    }
+    for (const block of answer.content) if (block.type === "toolCall") this.#calls.push(new OpenCall(this, block, this.#calls.length));
   }
 
   answerAll(): Promise<BatchOutcome> {
@@ -102,7 +98,7 @@ class Batch implements CallBatch {
   #prepare(call: OpenCall): ReturnType<OpenCall["prepare"]> {
     const { delivery } = this.run;
     const { id: toolCallId, name: toolName } = call.call;
-    const wait = delivery.deliver({ type: "tool_execution_start", toolCallId, toolName, args: call.shown.arguments });
+    const wait = delivery.deliver({ type: "tool_execution_start", toolCallId, toolName, args: call.shownArgs });
     return wait ? delivery.delivered().then(() => call.prepare()) : call.prepare();
   }
 
@@ -116,7 +112,7 @@ class Batch implements CallBatch {
       starting = true;
       for (let call = ready[started]; call && started - answered < limit; call = ready[started]) {
         started++;
-        if (isStopping(this.run)) this.onExecuted(call, notExecuted(this.run));
+        if (isStopping(this.run)) this.#endExecution(call, notExecuted(this.run));
         else call.execute();
       }
       starting = false;

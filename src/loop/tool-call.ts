@@ -7,7 +7,7 @@ import { ABORTED, isThenable, type RunAbort, startTimer } from "./abort.js";
 import { InvalidArguments, validateArguments } from "./arguments.js";
 import { errorResult, normalizeResult } from "./results.js";
 import { contextView, isStopping, type Run } from "./run.js";
-import { copyJson, isPlainObject } from "./snapshot.js";
+import { copyContent, copyJson, isPlainObject } from "./snapshot.js";
 import { argumentsUnusable, notExecuted, stillRunning, thrownResult, truncatedCall, unknownTool } from "./tool-call-results.js";
 
 /** What a call knows of the batch it is part of. */
@@ -26,8 +26,8 @@ type Refusal = AgentToolResult | undefined;
 export class OpenCall {
   readonly #batch: CallBatch;
   readonly call: ToolCall;
-  /** The copy of the call that events show. */
-  readonly shown: ToolCall;
+  /** The arguments as events show them: a copy that nobody has written to before. */
+  readonly shownArgs: unknown;
   readonly index: number;
   readonly #entry: ReturnType<Run["tools"]["get"]>;
   #args: unknown;
@@ -37,10 +37,10 @@ export class OpenCall {
   result: AgentToolResult | undefined;
   message: ToolResultMessage | undefined;
 
-  constructor(batch: CallBatch, call: ToolCall, shown: ToolCall, index: number) {
+  constructor(batch: CallBatch, call: ToolCall, index: number) {
     this.#batch = batch;
     this.call = call;
-    this.shown = shown;
+    this.shownArgs = copyJson(call.arguments);
     this.index = index;
     this.#entry = batch.run.tools.get(call.name);
   }
@@ -78,7 +78,7 @@ export class OpenCall {
     const { run } = this.#batch;
     try {
       const validated = isThenable(validating) ? await run.abort.race(validating) : validating;
-      if (validated === ABORTED) return notExecuted(run);
+      if (validated === ABORTED || isStopping(run)) return notExecuted(run);
       const refusal = this.#accept(validated);
       return refusal || !run.config.beforeToolCall ? refusal : await this.#askBefore();
     } catch (error) {
@@ -156,7 +156,8 @@ export class OpenCall {
     if (run.abort.aborted) return executed;
     const isError = executed.isError === true;
     try {
-      const asked = { ...this.#batch.hookView(this.index), args: this.#args, result: executed, isError, context: contextView(run) };
+      const result = { ...executed, content: copyContent(executed.content) };
+      const asked = { ...this.#batch.hookView(this.index), args: this.#args, result, isError, context: contextView(run) };
       let changes: unknown = run.config.afterToolCall?.(asked, run.abort.signal);
       if (isThenable(changes)) changes = await run.abort.race(changes);
       if (changes === ABORTED) return executed;
@@ -198,7 +199,7 @@ export class OpenCall {
     const { run } = this.#batch;
     if (!this.#executing || run.abort.aborted) return;
     const { id: toolCallId, name: toolName } = this.call;
-    run.delivery.deliver({ type: "tool_execution_update", toolCallId, toolName, args: this.shown.arguments, partialResult });
+    run.delivery.deliver({ type: "tool_execution_update", toolCallId, toolName, args: this.shownArgs, partialResult });
   }
 }
 

@@ -11,7 +11,7 @@ import {
 import { assertEventSequence } from "turnloop/testing";
 import { checkAnswers } from "./checks-answers.js";
 import { checkCalls } from "./checks-calls.js";
-import { INTRUDERS } from "./host.js";
+import { INTRUDER } from "./host.js";
 import type { Played } from "./interpret.js";
 import { STALE } from "./model.js";
 import { MARK, READABLE, show } from "./odd-values.js";
@@ -36,7 +36,7 @@ export function checkAll(played: Played): void {
   checkPairing(world, "the transcript", messages, { complete: true });
   for (const [i, call] of world.modelCalls.entries()) checkRequest(world, i, call);
   if (show(messages).includes(MARK)) world.fail("4.8: what a listener writes to an event reaches the transcript");
-  if (show(messages).includes(INTRUDERS)) world.fail("6.2: what a hook pushes into a list it is shown reaches the transcript");
+  if (show(messages).includes(INTRUDER)) world.fail("6.2: what a hook pushes into a list it is shown reaches the transcript");
   checkJson(world, messages);
   checkAnswers(played, events, messages);
   checkCalls(world, events, messages, cut);
@@ -138,7 +138,8 @@ function checkEnd({ world, settled }: Played, events: AgentEvent[], messages: Ag
 /** SPEC 7.6: the reason can be read. */
 function checkReason(world: World, { outcome, error }: EndEvent, last: AssistantMessage | undefined): void {
   const readable = world.forced || READABLE.includes(world.scenario.abort.reason);
-  if (outcome !== "aborted" || !world.controller.signal.aborted || !readable || last?.errorMessage?.startsWith("scenario")) return;
+  if (outcome !== "aborted" || !world.controller.signal.aborted || !readable || /^(scenario|The model call)/.test(last?.errorMessage ?? ""))
+    return;
   const { reason } = world.controller.signal as { reason: Error | string };
   const text = typeof reason === "string" ? reason : reason.message;
   if (!error?.message.includes(text)) world.fail(`7.6: the reason ${text} is not in ${show(error)}`);

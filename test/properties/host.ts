@@ -13,8 +13,7 @@ import { LOOSE, RETURNED, STRICT } from "./odd-values.js";
 import type { Act, HookName, Poll, Scenario, Tool } from "./scenario.js";
 import type { Execution, World } from "./world.js";
 
-const INTRUDER = "#intruder#";
-export const INTRUDERS = INTRUDER;
+export const INTRUDER = "#intruder#";
 const textBlock = (text: string) => ({ type: "text" as const, text });
 const intruder = (): AgentMessage => userMessage(INTRUDER, { timestamp: 1 });
 
@@ -138,7 +137,7 @@ function checkLimit(world: World, spec: Tool): void {
   if (open.length >= limit) world.fail(`5.9: ${open.length + 1} tools at work with a limit of ${limit}`);
 }
 
-export function isTimedOut(world: World, run: Execution): boolean {
+function isTimedOut(world: World, run: Execution): boolean {
   const limit = world.scenario.tools[run.tool]?.timeoutMs ?? world.scenario.config.toolTimeoutMs ?? 0;
   return limit > 0 && Date.now() >= run.startedAt + limit;
 }

@@ -97,7 +97,7 @@ function firstOf(given: unknown, items: number): Record<string, unknown> {
 }
 
 /** The message whose content grows: a new one for each frame, or one that is changed in place. */
-class Partial {
+class Draft {
   readonly #live: AssistantMessage | undefined;
   readonly #base: AssistantMessage;
 
@@ -168,7 +168,7 @@ export function interpretedModel(world: World): StreamFn {
 
 /** After the script: a text, which ends the run. */
 async function* finalAnswer(number: number, modelCall: ModelCall) {
-  const message = { ...new Partial(`call-${number}`, false).show([{ type: "text", text: "over" }]) };
+  const message = { ...new Draft(`call-${number}`, false).show([{ type: "text", text: "over" }]) };
   modelCall.frames.push({ type: "start", content: show(message.content) });
   modelCall.terminal = show(message.content);
   yield { type: "start", partial: message } as const;
@@ -176,7 +176,7 @@ async function* finalAnswer(number: number, modelCall: ModelCall) {
 }
 
 class Playing {
-  readonly #partial: Partial;
+  readonly #partial: Draft;
   readonly #script: { event: () => unknown; frame?: Frame; fault?: () => unknown }[] = [];
   #last: Content = [];
   #at = 0;
@@ -188,7 +188,7 @@ class Playing {
     readonly log: ModelCall,
     readonly signal: AbortSignal | undefined,
   ) {
-    this.#partial = new Partial(`call-${number}`, answer.live);
+    this.#partial = new Draft(`call-${number}`, answer.live);
     const { fault } = answer;
     let frames = framesOf(world, answer, number, false);
     if (fault?.kind === "restart") frames = [...framesOf(world, answer, number, true).slice(0, fault.after + 1), ...frames];

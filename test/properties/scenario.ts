@@ -62,7 +62,7 @@ export interface Act {
   odd: number;
 }
 
-export const HOOK_ACTS = {
+const HOOK_ACTS = {
   transformContext: ["none", "push", "tail", "empty", "junk", "throw", "hang"],
   convertToLlm: ["none", "noResults", "reverse", "push", "junk", "throw", "hang"],
   getApiKey: ["none", "undefined", "throw", "hang"],
@@ -98,7 +98,7 @@ export interface Poll {
   throws: boolean;
 }
 
-export interface Sink {
+interface Sink {
   wait: Wait;
   /** Counted from 0. */
   failAt?: number;
