@@ -14,6 +14,7 @@ export default defineConfig({
   resolve: { alias },
   test: {
     include: ["test/**/*.test.ts"],
+    execArgv: ["--expose-gc"],
     env: { TURNLOOP_TARGET: target },
     server: { deps: { external: [/\/dist\/[\w-]+\.c?js$/] } },
     coverage: {

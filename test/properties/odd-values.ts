@@ -122,18 +122,24 @@ export function writeOver(value: unknown, seen = new Set<unknown>()): void {
 
 /** JSON for comparing and for showing; copes with everything. */
 export function show(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "undefined";
+  } catch {
+    return showOdd(value);
+  }
+}
+
+/** The same for what JSON cannot hold: bigints and cycles. */
+function showOdd(value: unknown): string {
   const open: unknown[] = [];
-  return (
-    JSON.stringify(value, function (this: unknown, _key, item) {
-      while (open.length > 0 && open[open.length - 1] !== this) open.pop();
-      if (typeof item === "bigint") return `${item}n`;
-      if (typeof item === "symbol") return String(item);
-      if (typeof item !== "object" || item === null) return item;
-      if (open.includes(item)) return "(circular)";
-      open.push(item);
-      return item;
-    }) ?? "undefined"
-  );
+  return JSON.stringify(value, function (this: unknown, _key, item) {
+    while (open.length > 0 && open[open.length - 1] !== this) open.pop();
+    if (typeof item === "bigint") return `${item}n`;
+    if (typeof item !== "object" || item === null) return item;
+    if (open.includes(item)) return "(circular)";
+    open.push(item);
+    return item;
+  });
 }
 
 export function deepFreeze<T>(value: T): T {
