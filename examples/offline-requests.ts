@@ -1,6 +1,6 @@
 /** What the offline model understands: from the words of a user to a list of intents. Runs in a browser. */
 
-export type Order = "largest" | "smallest";
+type Order = "largest" | "smallest";
 
 /** A file by its name, the largest or smallest one of a folder, or a word such as "it" that refers to nothing. */
 export type Target = { kind: "file"; path: string } | { kind: "extreme"; order: Order; folder: string } | { kind: "unknown"; word: string };

@@ -9,7 +9,7 @@ const MAX_FILES = 20_000;
 const MAX_TEXT_BYTES = 5_000_000;
 const BYTES_CHECKED_FOR_BINARY = 8192;
 
-export interface WorkspaceFile {
+interface WorkspaceFile {
   /** Relative to the root, with forward slashes. */
   path: string;
   bytes: number;
