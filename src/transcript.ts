@@ -36,6 +36,7 @@ export function toLlmMessage(message: AgentMessage): Message | undefined {
   if (message?.role === "user" || message?.role === "toolResult") return message as Message;
   if (message?.role !== "assistant") return undefined;
   const answer = message as AssistantMessage;
+  if (!Array.isArray(answer.content)) return undefined;
   const content = isFailed(answer) ? answer.content.filter((block) => block.type === "text" && block.text !== "") : answer.content;
   if (content.every(isEmptyBlock)) return undefined;
   return content.length === answer.content.length ? answer : { ...answer, content };
@@ -43,7 +44,7 @@ export function toLlmMessage(message: AgentMessage): Message | undefined {
 
 /** Nothing a provider would accept as content: an empty text, or empty reasoning with nothing to prove. */
 function isEmptyBlock(block: AssistantBlock): boolean {
-  if (block.type === "text") return block.text === "";
+  if (!block || block.type === "text") return !block?.text;
   return block.type === "thinking" && block.thinking === "" && !block.thinkingSignature && !block.redacted;
 }
 

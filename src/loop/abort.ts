@@ -33,7 +33,8 @@ export class RunAbort {
 
   /** The reason as words. */
   get reasonText(): string {
-    return errorText(this.signal.reason);
+    const reason: unknown = this.signal.reason;
+    return reason === null || reason === "" ? "no reason given" : errorText(reason);
   }
 
   abort(reason: unknown): void {
@@ -92,7 +93,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
  * Node warns of a leak at the 11th listener on one signal, which 11 parallel tools reach. A signal for each call would cost
  * more than the call; so the run's one is allowed any number, where there is such a limit.
  */
-function liftListenerLimit(signal: AbortSignal): void {
+export function liftListenerLimit(signal: AbortSignal): void {
   const host = (globalThis as { process?: { getBuiltinModule?(id: string): unknown } }).process;
   try {
     const events = host?.getBuiltinModule?.("node:events") as { setMaxListeners?(n: number, target: EventTarget): void } | undefined;

@@ -1,10 +1,11 @@
 /** The final message of a model call, made safe before anyone sees it (SPEC 2.3, 5.4, 7.3). */
+import { describe, errorText } from "../errors.js";
 import { argumentsErrorText } from "../message-builder.js";
 import { type AssistantMessage, type ModelErrorInfo, sumUsage, type TextContent, type ToolCall, type Usage } from "../messages.js";
 import { parseObject } from "../partial-json.js";
 import { isToolCall, wellFormedDeep } from "../transcript.js";
 import type { Run } from "./run.js";
-import { copyJson, copyUsage, isStopReason } from "./snapshot.js";
+import { copyExtras, copyJson, copyUsage, isStopReason } from "./snapshot.js";
 
 type AnswerBlock = AssistantMessage["content"][number];
 
@@ -35,6 +36,7 @@ export function finalAnswer(run: Run, given: object, timestamp: number | undefin
     stopReason: "stop",
   };
   if (source.errorInfo) message.errorInfo = { ...source.errorInfo };
+  copyExtras(message);
   if (failure) return Object.assign(message, failure);
   if (isStopReason(source.stopReason)) message.stopReason = source.stopReason;
   else {
@@ -47,8 +49,19 @@ export function finalAnswer(run: Run, given: object, timestamp: number | undefin
 /** A copy with every count a number, whatever the provider left out. */
 function wholeUsage(given: Partial<Usage> | undefined): Usage {
   const { input, output, cacheRead, cacheWrite, totalTokens, cost } = (given ?? {}) as Usage;
-  const counts = input + output + cacheRead + cacheWrite + totalTokens;
-  const isWhole = cost && Number.isFinite(counts + cost.input + cost.output + cost.cacheRead + cost.cacheWrite + cost.total);
+  const counts = [
+    input,
+    output,
+    cacheRead,
+    cacheWrite,
+    totalTokens,
+    cost?.input,
+    cost?.output,
+    cost?.cacheRead,
+    cost?.cacheWrite,
+    cost?.total,
+  ];
+  const isWhole = counts.every(Number.isFinite);
   return isWhole ? copyUsage(given as Usage) : { ...given, ...sumUsage([{ role: "assistant", usage: given } as AssistantMessage]) };
 }
 
@@ -60,7 +73,8 @@ function finalContent(given: unknown, turn: number): AnswerBlock[] {
   for (const block of given) {
     if (typeof block !== "object" || block === null) continue;
     const copy: AnswerBlock = block.type === "toolCall" ? safeCall(block) : { ...block };
-    if (copy.type === "text" && typeof copy.text !== "string") (copy as TextContent).text = String(copy.text ?? "");
+    if (copy.type === "text" && typeof copy.text !== "string")
+      (copy as TextContent).text = copy.text === undefined || copy.text === null ? "" : describe(copy.text);
     if (copy.type === "toolCall") calls.push(copy);
     content.push(copy);
   }
@@ -78,7 +92,7 @@ function safeCall(given: ToolCall): ToolCall {
     if (typeof value === "object" && value !== null && !Array.isArray(value)) copy = copyJson(value);
     else argumentsError = argumentsErrorText(source);
   } catch (error) {
-    argumentsError = `The tool call's arguments cannot be used: ${(error as Error).message}. Send the call again with plain JSON.`;
+    argumentsError = `The tool call's arguments cannot be used: ${errorText(error)}. Send the call again with plain JSON.`;
   }
   const name = typeof given.name === "string" ? given.name : "";
   if (argumentsError) return { ...given, name, arguments: {}, argumentsError };

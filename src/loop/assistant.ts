@@ -1,6 +1,6 @@
 /** One model call: build the request, read the stream, settle on a final message (SPEC 3, 4.4 c, 6.1, 7.3). */
 import { describe, errorText, TurnLoopError } from "../errors.js";
-import type { AssistantMessage } from "../messages.js";
+import type { AssistantMessage, ModelErrorInfo } from "../messages.js";
 import { type AssistantMessageEvent, type AssistantStream, emptyAnswer } from "../stream.js";
 import { isFailed } from "../transcript.js";
 import { ABORTED, isThenable } from "./abort.js";
@@ -40,7 +40,7 @@ class AnswerReader {
   #resultTimer: ReturnType<typeof setTimeout> | undefined;
   #timestamp: number | undefined;
   #snapshots: AnswerSnapshots | undefined;
-  /** What the StreamFn said last: kept when the answer fails. Not a snapshot, which listeners may have written to. */
+  /** The StreamFn's own message, as it gave it last. */
   #latest: AssistantMessage<string> | undefined;
 
   constructor(run: Run, resolve: (answer: Answer) => void) {
@@ -61,7 +61,8 @@ class AnswerReader {
   #send(request: Request | typeof ABORTED): void {
     if (request === ABORTED || !this.#open) return;
     this.#try(() => {
-      const stream: unknown = this.#run.streamFn(this.#run.model, request.context, request.options);
+      const { streamFn, model } = this.#run;
+      const stream: unknown = streamFn(model, request.context, request.options);
       if (isThenable(stream)) stream.then((settled) => this.#read(settled), this.#fail);
       else this.#read(stream);
     });
@@ -72,7 +73,8 @@ class AnswerReader {
     this.#try(() => {
       this.#stream = assertStream(stream);
       this.#iterator = this.#stream[Symbol.asyncIterator]();
-      this.#pull();
+      if (this.#open) this.#pull();
+      else this.#closeIterator();
     });
   }
 
@@ -84,12 +86,12 @@ class AnswerReader {
   readonly #receive = (result: IteratorResult<unknown> | undefined): void => {
     if (!this.#open) return;
     this.#try(() => {
-      const event = result?.value as AssistantMessageEvent<string>;
-      if (!result || result.done) this.#askResult();
-      else if (event?.type === "done" || event?.type === "error") {
-        this.#finish(event);
-        this.#closeIterator();
-      } else {
+      if (typeof result !== "object" || result === null)
+        throw new TypeError(`The stream's next() must give an object; got ${describe(result)}.`);
+      const event = result.value as AssistantMessageEvent<string>;
+      if (result.done) this.#askResult();
+      else if (event?.type === "done" || event?.type === "error") this.#finish(event);
+      else {
         if (event) this.#update(event);
         const { delivery } = this.#run;
         if (delivery.busy) delivery.delivered().then(this.#pull);
@@ -104,13 +106,14 @@ class AnswerReader {
     const { delivery } = this.#run;
     const given = event.partial ?? this.#latest ?? emptyAnswer(this.#run.model, Date.now());
     const first = !this.#snapshots;
-    this.#snapshots ??= new AnswerSnapshots(this.#stamp());
+    const snapshots = this.#snapshots ?? new AnswerSnapshots(this.#stamp());
     const changed = event.type === "start" ? undefined : event.contentIndex;
-    const message = this.#snapshots.take(given, changed, event.type === "toolcall_end");
+    const message = snapshots.take(given, changed, event.type === "toolcall_end");
+    this.#snapshots = snapshots;
     this.#latest = given;
     if (first) {
       delivery.deliver({ type: "message_start", message });
-      if (event.type === "start") return;
+      if (event.type === "start" || !this.#open) return;
     }
     delivery.deliver({ type: "message_update", message, assistantMessageEvent: publicUpdate(event, message) });
   }
@@ -133,29 +136,35 @@ class AnswerReader {
       return this.#fail(new Error(`The model's "${event.type}" event has no ${field}; got ${describe(given)}.`));
     }
     const source = given as AssistantMessage<string>;
+    // an Error where the failed message should be: its text, and what had come
+    if (event.type === "error" && !Array.isArray(source.content)) return this.#fail(source.errorMessage ?? given, source.errorInfo);
     if (event.type === "done" && !isFailed(source)) {
       return this.#settle(source.stopReason === undefined ? { ...source, stopReason: event.reason } : source);
     }
     const stopReason = (isFailed(source) ? source.stopReason : event.reason) === "aborted" ? "aborted" : "error";
-    const errorMessage =
-      source.errorMessage || (stopReason === "aborted" ? "The model call was aborted." : "The model call failed without saying why.");
+    const silent = stopReason === "aborted" ? "The model call was aborted." : "The model call failed without saying why.";
+    const errorMessage = source.errorMessage ? errorText(source.errorMessage) : silent;
     this.#settle(source, { stopReason, errorMessage });
   }
 
-  readonly #fail = (error: unknown): void => {
+  readonly #fail = (error: unknown, errorInfo?: ModelErrorInfo): void => {
     if (this.#run.abort.aborted) this.#abort();
-    else this.#settle(this.#latest ?? {}, { stopReason: "error", errorMessage: errorText(error) });
+    else this.#settle(this.#kept(), { stopReason: "error", errorMessage: errorText(error), ...(errorInfo && { errorInfo }) });
   };
 
   #abort(): void {
-    this.#settle(this.#latest ?? {}, { stopReason: "aborted", errorMessage: `Aborted: ${this.#run.abort.reasonText}` });
-    this.#closeIterator();
+    this.#settle(this.#kept(), { stopReason: "aborted", errorMessage: `Aborted: ${this.#run.abort.reasonText}` });
+  }
+
+  /** What had come of an answer that fails, whatever listeners or the StreamFn did to their objects since. */
+  #kept(): object {
+    return { ...this.#latest, content: this.#snapshots?.kept ?? [] };
   }
 
   #settle(given: object, failure?: Failure): void {
     if (!this.#open) return;
     const { delivery } = this.#run;
-    const message = finalAnswer(this.#run, given, this.#stamp(), failure);
+    const message = this.#finalAnswer(given, failure);
     this.#open = false;
     this.#stopListening();
     clearTimeout(this.#resultTimer);
@@ -163,6 +172,17 @@ class AnswerReader {
     if (!this.#snapshots) delivery.deliver({ type: "message_start", message: answer.shown });
     if (delivery.deliver({ type: "message_end", message: answer.shown })) delivery.delivered().then(() => this.#resolve(answer));
     else this.#resolve(answer);
+    this.#closeIterator();
+  }
+
+  /** What cannot be read at all must not cost the answer its end. */
+  #finalAnswer(given: object, failure?: Failure): AssistantMessage {
+    try {
+      return finalAnswer(this.#run, given, this.#stamp(), failure);
+    } catch (error) {
+      const unreadable: Failure = { stopReason: "error", errorMessage: `The model's answer cannot be read: ${errorText(error)}` };
+      return finalAnswer(this.#run, {}, this.#stamp(), failure ?? unreadable);
+    }
   }
 
   /** Lets the StreamFn clean up; what that does is its own affair (SPEC 7.2). */

@@ -6,7 +6,7 @@ import type { AssistantMessage, ToolResultMessage } from "../messages.js";
 import { ABORTED, isThenable } from "./abort.js";
 import { type Incoming, takeIn } from "./incoming.js";
 import { RequestLog } from "./request.js";
-import { contextView, isStopping, type Run, setCopy } from "./run.js";
+import { contextView, isStopping, type Run, reusable, setCopy } from "./run.js";
 import { copyAnswer, copyMessage } from "./snapshot.js";
 
 /** How a run ended and why. */
@@ -83,12 +83,15 @@ function applyNextTurn(run: Run, next: NextTurn): void {
   if (messages !== undefined && !Array.isArray(messages)) {
     throw new TurnLoopError("invalid_argument", `context.messages must be an array; got ${describe(messages)}.`);
   }
+  if (tools !== undefined && typeof Object(tools)[Symbol.iterator] !== "function") {
+    throw new TurnLoopError("invalid_argument", `context.tools must be an iterable of tools; got ${describe(tools)}.`);
+  }
   if (messages) {
     run.transcript = messages.slice();
     run.requestLog = new RequestLog();
   }
   run.systemPrompt = systemPrompt ?? run.systemPrompt;
-  run.toolSource = tools ?? run.toolSource;
+  run.toolSource = reusable(tools) ?? run.toolSource;
   run.model = next.model ?? run.model;
   run.streamOptions = next.streamOptions ?? run.streamOptions;
 }

@@ -66,18 +66,22 @@ export class AgentEventStream implements AsyncIterable<AgentEvent> {
   }
 
   async #drive(): Promise<AgentMessage[]> {
-    const forward = (): void => this.#abort(this.#caller?.reason);
-    if (this.#caller?.aborted) forward();
-    else if (typeof this.#caller?.addEventListener === "function") this.#caller.addEventListener("abort", forward);
+    const caller = this.#caller;
+    const forward = (): void => this.#abort(caller?.reason);
+    // what is no signal goes to the run as it is, which refuses it
+    const isSignal = typeof caller?.addEventListener === "function" && typeof caller.removeEventListener === "function";
     try {
-      return await this.#start((event) => this.#receive(event), this.#controller.signal);
+      if (isSignal && caller.aborted) forward();
+      else if (isSignal) caller.addEventListener("abort", forward);
+      const signal = caller && !isSignal ? caller : this.#controller.signal;
+      return await this.#start((event) => this.#receive(event), signal);
     } catch (error) {
       this.#failure = { error };
       throw error;
     } finally {
-      this.#caller?.removeEventListener?.("abort", forward);
       this.#running = false;
       this.#settleConsumers();
+      if (isSignal) caller.removeEventListener("abort", forward);
     }
   }
 

@@ -1,7 +1,7 @@
 /** The loop: two nested loops over turns, stateless, every path closed (SPEC 4). */
 import type { AgentContext, AgentLoopConfig } from "../config.js";
 import { errorText, TurnLoopError } from "../errors.js";
-import type { AgentEvent, AgentEventSink } from "../events.js";
+import type { AgentEventSink } from "../events.js";
 import type { AgentMessage, AssistantMessage, ToolResultMessage } from "../messages.js";
 import type { StreamFn } from "../stream.js";
 import { isFailed, isToolCall } from "../transcript.js";
@@ -9,13 +9,11 @@ import { isThenable } from "./abort.js";
 import { type Answer, streamAnswer } from "./assistant.js";
 import { abortedEnding, askToPrepare, askToStop, type Ending, isEnding, poll } from "./between-turns.js";
 import { assertPrompts, type Incoming, takeIn } from "./incoming.js";
-import { append, createRun, isStopping, type Run, setCopy } from "./run.js";
+import { append, createRun, isStopping, type Run } from "./run.js";
 import { copyMessage } from "./snapshot.js";
 import { runToolBatch } from "./tool-batch.js";
 
 const DEFAULT_MAX_TRUNCATED_TURNS = 3;
-
-type EndEvent = Extract<AgentEvent, { type: "agent_end" }>;
 
 /**
  * Runs prompts to the end: model answers, tool calls, steering, follow-ups (SPEC 4.2 to 4.6).
@@ -69,11 +67,13 @@ async function drive(run: Run, prompts: Incoming[]): Promise<AgentMessage[]> {
   run.abort.listen();
   try {
     if (delivery.deliver({ type: "agent_start" })) await delivery.delivered();
-    const ending = await runTurns(run, prompts);
+    const ending = await runTurns(run, prompts).catch(
+      (error: unknown): Ending => ({ outcome: "error", error: { message: errorText(error) } }),
+    );
     const outcome = delivery.failure ? "error" : ending.outcome;
     const error = delivery.failure ? { message: `The event sink failed: ${errorText(delivery.failure.cause)}` } : ending.error;
-    const end: EndEvent = { type: "agent_end", messages: [], outcome, ...(error && { error }) };
-    if (delivery.deliver(setCopy(end, "messages", run.added, (added) => added.map(copyMessage)))) await delivery.delivered();
+    const messages = run.added.map(copyMessage);
+    if (delivery.deliver({ type: "agent_end", messages, outcome, ...(error && { error }) })) await delivery.delivered();
   } finally {
     run.abort.dispose();
   }

@@ -67,7 +67,7 @@ async function hookedMessages(run: Run): Promise<Message[] | typeof ABORTED> {
   if (config.transformContext) kept = await config.transformContext(kept, abort.signal);
   if (abort.aborted) return ABORTED;
   assertMessages("transformContext", kept);
-  const converted = await (config.convertToLlm ?? toLlmMessages)(kept);
+  const converted = await (config.convertToLlm ? config.convertToLlm(kept) : toLlmMessages(kept));
   if (abort.aborted) return ABORTED;
   assertMessages("convertToLlm", converted, ["user", "assistant", "toolResult"]);
   return pairToolCalls(toWellFormed(converted as Message[]));

@@ -46,7 +46,8 @@ export function createRun(
 ): Run {
   assertArguments(context, config, emit, signal, streamFn);
   const tools = new ToolSet();
-  tools.refresh(context.tools);
+  const toolSource = reusable(context.tools);
+  tools.refresh(toolSource);
   const graceMs = config.abortGraceMs ?? DEFAULT_ABORT_GRACE_MS;
   const abort = new RunAbort(signal, graceMs);
   return {
@@ -58,7 +59,7 @@ export function createRun(
     systemPrompt: context.systemPrompt,
     model: config.model,
     streamOptions: config.streamOptions,
-    toolSource: context.tools,
+    toolSource,
     transcript: context.messages.slice(),
     requestLog: new RequestLog(),
     tools,
@@ -66,6 +67,11 @@ export function createRun(
     turn: 0,
     truncatedTurns: 0,
   };
+}
+
+/** Tools are read anew for each turn: what can be read only once is read into a list. */
+export function reusable(tools: Iterable<AgentTool> | undefined): Iterable<AgentTool> | undefined {
+  return tools && (tools[Symbol.iterator]() as unknown) === tools ? [...tools] : tools;
 }
 
 /** A clock that throws must not cost a run its end. */
@@ -98,22 +104,17 @@ export function contextView(run: Run): AgentContext {
 const SHORT = 256;
 
 /** Sets `key` to a copy of the list as it is now; a long one is copied only when it is read, so that a turn does not pay for the history. */
-export function setCopy<T extends object, I>(
-  target: T,
-  key: keyof T,
-  list: readonly I[],
-  copy = (items: readonly I[]) => items.slice(),
-): T {
+export function setCopy<T extends object>(target: T, key: keyof T, list: readonly unknown[]): T {
   const { length } = list;
   if (length <= SHORT) {
-    target[key] = copy(list) as T[keyof T];
+    target[key] = list.slice() as T[keyof T];
     return target;
   }
   let value: unknown;
   return Object.defineProperty(target, key, {
     enumerable: true,
     configurable: true,
-    get: () => (value ??= copy(list.slice(0, length))),
+    get: () => (value ??= list.slice(0, length)),
     set: (replacement: unknown) => {
       value = replacement;
     },
@@ -181,7 +182,7 @@ function assertArguments(context: unknown, config: unknown, emit: unknown, signa
   }
   for (const hook of HOOKS) expect(typeof (options[hook] ?? expect) === "function", `config.${hook}`, "a function", options[hook]);
   expect(typeof emit === "function", "emit", "a function that takes an event", emit);
-  expect(signal == null || typeof (signal as AbortSignal).addEventListener === "function", "signal", "an AbortSignal", signal);
+  expect(isSignal(signal), "signal", "an AbortSignal", signal);
   if (typeof streamFn === "function") return;
   throw new TurnLoopError(
     "no_stream_fn",
@@ -201,6 +202,12 @@ const HOOKS = [
   "getFollowUpMessages",
   "now",
 ] as const;
+
+function isSignal(signal: unknown): boolean {
+  if (signal === undefined || signal === null) return true;
+  const { addEventListener, removeEventListener } = signal as AbortSignal;
+  return typeof addEventListener === "function" && typeof removeEventListener === "function";
+}
 
 function expect(holds: boolean, name: string, expected: string, got: unknown): void {
   if (!holds) throw new TurnLoopError("invalid_argument", `${name} must be ${expected}; got ${describe(got)}.`);

@@ -1,5 +1,14 @@
 /** Copies that make events safe to keep and the transcript safe from whoever writes to them (SPEC 4.8). */
-import type { AgentMessage, AssistantMessage, ImageContent, StopReason, TextContent, ToolCall, ToolResultMessage } from "../messages.js";
+import type {
+  AgentMessage,
+  AssistantMessage,
+  ImageContent,
+  StopReason,
+  TextContent,
+  ToolCall,
+  ToolResultMessage,
+  UserMessage,
+} from "../messages.js";
 
 /** A JSON object. */
 export type Json = Record<string, unknown>;
@@ -43,12 +52,14 @@ function isUnsafe(key: string, item: unknown): boolean {
 /** A copy that shares nothing a listener could write to, the host's own `details` aside. */
 export function copyMessage<M extends AgentMessage>(message: M): M {
   if (message.role === "assistant") return copyAnswer(message as AssistantMessage) as M;
-  if (message.role === "user") {
-    const { content } = message as { content: string | Content[] };
-    return { ...message, content: typeof content === "string" ? content : copyContent(content) };
-  }
+  if (message.role === "user" && !isUserContent((message as UserMessage).content))
+    throw new TypeError("content must be a text or a list of blocks");
   if (message.role === "toolResult") return copyResultMessage(message as ToolResultMessage) as M;
   return copyPlain(message, new Map());
+}
+
+function isUserContent(content: unknown): boolean {
+  return typeof content === "string" || (Array.isArray(content) && content.every((block) => typeof block === "object" && block !== null));
 }
 
 function copyResultMessage(message: ToolResultMessage): ToolResultMessage {
@@ -64,7 +75,27 @@ export function copyContent(content: readonly Content[]): Content[] {
 export function copyAnswer(message: AssistantMessage): AssistantMessage {
   const copy = { ...message, content: message.content.map(copyBlock), usage: copyUsage(message.usage) };
   if (copy.errorInfo) copy.errorInfo = { ...copy.errorInfo };
+  copyExtras(copy);
   return copy;
+}
+
+/** Fields that a StreamFn added: kept as far as they are JSON, and nobody else's. */
+export function copyExtras(message: AssistantMessage): void {
+  for (const key in message) {
+    const value: unknown = (message as unknown as Json)[key];
+    if (typeof value !== "object" || value === null || key === "content" || key === "usage" || key === "errorInfo") continue;
+    try {
+      (message as unknown as Json)[key] = copyJson(value);
+    } catch {
+      delete (message as unknown as Json)[key];
+    }
+  }
+}
+
+/** A tool's partial result, which the tool may go on writing to. */
+export function copyPartial(partial: unknown): unknown {
+  if (!isPlainObject(partial)) return partial;
+  return Array.isArray(partial.content) ? { ...partial, content: copyContent(partial.content) } : { ...partial };
 }
 
 function copyBlock(block: AnswerBlock): AnswerBlock {
@@ -101,7 +132,9 @@ export class AnswerSnapshots {
   readonly #timestamp: number | undefined;
   #sources: unknown[] = [];
   #copies: AnswerBlock[] = [];
-  #calls: { copy: ToolCall["arguments"]; values: number; age: number }[] = [];
+  /** The same blocks for the transcript, should the answer fail: shown to nobody. */
+  kept: AnswerBlock[] = [];
+  #calls: { copy: ToolCall["arguments"]; kept: ToolCall["arguments"]; values: number; age: number }[] = [];
 
   /** `timestamp` replaces the StreamFn's own (SPEC 2.2). */
   constructor(timestamp: number | undefined) {
@@ -111,6 +144,7 @@ export class AnswerSnapshots {
   /** `changed` is the block the event is about; undefined: all may have. `ended`: it will not change any more. */
   take(partial: AssistantMessage<string>, changed: number | undefined, ended: boolean): AssistantMessage {
     if (changed === undefined) this.#calls = [];
+    this.kept.length = Math.min(this.kept.length, Array.isArray(partial.content) ? partial.content.length : 0);
 
     const source = Array.isArray(partial.content) ? partial.content : [];
     const content: AnswerBlock[] = new Array(source.length);
@@ -118,7 +152,9 @@ export class AnswerSnapshots {
       const block = source[i] as AnswerBlock;
       if (i === changed || changed === undefined || this.#sources[i] !== block || !this.#copies[i]) {
         this.#sources[i] = block;
-        this.#copies[i] = this.#copyBlock(block, i, ended);
+        const copy = this.#copyBlock(block, i, ended);
+        this.#copies[i] = copy;
+        this.kept[i] = copy.type === "toolCall" ? { ...copy, arguments: this.#calls[i]?.kept ?? {} } : { ...copy };
       }
       content[i] = this.#copies[i] as AnswerBlock;
     }
@@ -139,7 +175,7 @@ export class AnswerSnapshots {
     if (last && !ended && ++last.age <= last.values >> 3) return last.copy;
     const size = { values: 0 };
     const copy = copyArguments(source, size);
-    this.#calls[index] = { copy, values: size.values, age: 0 };
+    this.#calls[index] = { copy, kept: copyArguments(copy), values: size.values, age: 0 };
     return copy;
   }
 }

@@ -3,11 +3,11 @@ import type { AfterToolCallResult, BeforeToolCallResult } from "../config.js";
 import { errorText } from "../errors.js";
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
 import type { AgentTool, AgentToolResult } from "../tool.js";
-import { ABORTED, isThenable, type RunAbort, startTimer } from "./abort.js";
+import { ABORTED, isThenable, liftListenerLimit, type RunAbort, startTimer } from "./abort.js";
 import { InvalidArguments, validateArguments } from "./arguments.js";
 import { errorResult, normalizeResult } from "./results.js";
 import { contextView, isStopping, type Run } from "./run.js";
-import { copyContent, copyJson, isPlainObject } from "./snapshot.js";
+import { copyContent, copyJson, copyPartial, isPlainObject } from "./snapshot.js";
 import { argumentsUnusable, notExecuted, stillRunning, thrownResult, truncatedCall, unknownTool } from "./tool-call-results.js";
 
 /** What a call knows of the batch it is part of. */
@@ -125,8 +125,8 @@ export class OpenCall {
     const { run } = this.#batch;
     const tool = this.#tool;
     this.#executing = true;
-    const timeoutMs = tool.timeoutMs ?? run.config.toolTimeoutMs ?? 0;
-    if (timeoutMs > 0) {
+    const timeoutMs: unknown = tool.timeoutMs ?? run.config.toolTimeoutMs;
+    if (typeof timeoutMs === "number" && timeoutMs > 0) {
       this.#limit = new TimeLimit(run.abort, timeoutMs, (text) => this.#settle(errorResult(`Tool "${tool.name}" ${text}`)));
     }
     try {
@@ -195,10 +195,11 @@ export class OpenCall {
     this.#batch.onExecuted(this, result);
   }
 
-  #update(partialResult: AgentToolResult): void {
+  #update(partial: AgentToolResult): void {
     const { run } = this.#batch;
     if (!this.#executing || run.abort.aborted) return;
     const { id: toolCallId, name: toolName } = this.call;
+    const partialResult = copyPartial(partial);
     run.delivery.deliver({ type: "tool_execution_update", toolCallId, toolName, args: this.shownArgs, partialResult });
   }
 }
@@ -210,6 +211,7 @@ class TimeLimit {
   readonly #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(abort: RunAbort, timeoutMs: number, onTimeout: (text: string) => void) {
+    liftListenerLimit(this.#controller.signal);
     this.#stopForwarding = abort.onAbort(() => this.#controller.abort(abort.signal.reason));
     this.#timer = startTimer(() => {
       const text = `did not finish within its limit of ${timeoutMs} ms`;

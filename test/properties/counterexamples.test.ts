@@ -50,12 +50,21 @@ const found: [string, Sketch][] = [
     "a stream that ruins its message in return() does not change the answer that failed",
     { answers: [{ blocks: [text], stop: "error", live: true, garbage: "return" }] },
   ],
+  [
+    "a stream that ruins its message at the abort does not change what is kept of the answer",
+    { answers: [{ blocks: [text], fault: { kind: "stall", after: 3, odd: 0 }, live: true, garbage: "abort" }] },
+  ],
   // SPEC 2.7
   [
     "ids that differ in lone surrogates only are still unique in the request",
     { answers: [{ blocks: [call({ id: "lone" }), call({ id: "lone2" })] }], tools: [{}] },
   ],
   ["the description of a tool is well-formed in the request", { tools: [{}] }],
+  // SPEC 4.6
+  [
+    "an abort by the listener of message_start leaves no update after message_end when the stream gave no start",
+    { answers: [{ blocks: [text], fault: { kind: "noStart", after: 0, odd: 0 } }], abort: { at: "point", n: 6 } },
+  ],
   // SPEC 5.12
   [
     "afterToolCall is not asked about a call that did not start because the sink had failed on an update",

@@ -189,6 +189,7 @@ class Playing {
     readonly signal: AbortSignal | undefined,
   ) {
     this.#partial = new Draft(`call-${number}`, answer.live);
+    if (answer.garbage === "abort") signal?.addEventListener("abort", () => this.#partial.ruin());
     const { fault } = answer;
     let frames = framesOf(world, answer, number, false);
     if (fault?.kind === "restart") frames = [...framesOf(world, answer, number, true).slice(0, fault.after + 1), ...frames];

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { checkAll } from "./checks.js";
 import { play } from "./interpret.js";
 import { describeRun } from "./report.js";
-import { type Act, call, type Scenario, type Sketch, scenarios, sketch, text } from "./scenario.js";
+import { call, type Scenario, type Sketch, scenarios, sketch, text, type Wait } from "./scenario.js";
 import type { World } from "./world.js";
 
 const RUNS = Number(process.env.TURNLOOP_PROPERTY_RUNS) || 2000;
@@ -35,35 +35,60 @@ it(`every run keeps the contract, whatever model, tools, hooks, sink and abort d
   expect.fail(`TURNLOOP_PROPERTY_SEED=${seed}, ${numShrinks} shrinks\n${describeRun(world)}`);
 });
 
-// SPEC 7.2, 7.3
-it.each<Act["wait"]>(["sync", "micro"])(
-  "an abort at any point of a run, and some microtasks later, ends it and starts nothing (hooks answer %s)",
-  { timeout: 60_000 },
-  async (wait) => {
-    const act = [{ act: "none", wait, odd: 0 }];
-    const poll = { messages: 1, role: "user" as const, wait, throws: false };
-    const run: Sketch = {
-      answers: [{ blocks: [call({ args: 9 }), call({ args: 9 })] }, { blocks: [text], fault: { kind: "stall", after: 2, odd: 0 } }],
-      tools: [{ prepare: "same", wait: wait === "sync" ? "sync" : "never" }],
-      hooks: {
-        transformContext: act,
-        convertToLlm: act,
-        getApiKey: act,
-        beforeToolCall: act,
-        afterToolCall: act,
-        prepareNextTurn: act,
-        shouldStopAfterTurn: act,
-      },
-      steering: [poll],
-      followUp: [poll],
-    };
+/** One long run, through everything; what answers at once in one, answers later in the other, where a tool hangs too. */
+function longRun(wait: Wait): Sketch {
+  const act = [{ act: "none", wait, odd: 0 }];
+  const poll = { messages: 1, role: "user" as const, wait, throws: false };
+  const hooks = [
+    "transformContext",
+    "convertToLlm",
+    "getApiKey",
+    "beforeToolCall",
+    "afterToolCall",
+    "prepareNextTurn",
+    "shouldStopAfterTurn",
+  ];
+  const first = { blocks: [call({ args: 9 }), call({ args: 9, tool: 1 })] };
+  return {
+    answers: [
+      wait === "sync" ? first : { ...first, fault: { kind: "noStart", after: 0, odd: 0 } },
+      { blocks: [text], fault: { kind: "stall", after: 2, odd: 0 } },
+    ],
+    tools: [
+      { prepare: "same", updates: 1 },
+      { prepare: "same", updates: 1, wait: wait === "sync" ? 7 : "never" },
+    ],
+    hooks: Object.fromEntries(hooks.map((name) => [name, act])),
+    steering: [poll],
+    followUp: [poll],
+  };
+}
+
+const sweeps: [string, (n: number, m: number) => Sketch, number][] = [
+  // SPEC 7.2, 7.3
+  ["an abort at any point, and some microtasks later", (n, microtasks) => ({ abort: { at: "point", n, microtasks } }), 6],
+  // SPEC 4.10
+  [
+    "a sink that fails at any event",
+    (failAt, m) => ({ sink: { failAt, fail: (["throw", "reject", "late", "hang"] as const)[m] as "throw" } }),
+    4,
+  ],
+  // SPEC 4.9
+  ["a consumer that leaves after any event", (takes, m) => ({ entry: "stream", consumer: { takes, wait: m === 0 ? "sync" : 7 } }), 2],
+];
+
+it.each(sweeps)("%s leaves a whole run behind", { timeout: 60_000 }, async (_name, disturb, ways) => {
+  const wrong: string[] = [];
+  for (const wait of ["sync", "micro"] as const) {
+    const run = longRun(wait);
     const { points } = await playAndCheck(sketch({ ...run, abort: { at: "point", n: -1 } }));
-    expect(points).toBeGreaterThan(20);
+    expect(points).toBeGreaterThan(30);
     for (let n = 0; n < points; n++) {
-      for (let microtasks = 0; microtasks < 6; microtasks++) {
-        const { violations } = await playAndCheck(sketch({ ...run, abort: { at: "point", n, microtasks } }));
-        expect(violations, `point ${n}, ${microtasks} microtasks later`).toEqual([]);
+      for (let m = 0; m < ways; m++) {
+        const { violations } = await playAndCheck(sketch({ ...run, ...disturb(n, m) }));
+        wrong.push(...violations.map((text) => `${wait} ${n} ${m}: ${text}`));
       }
     }
-  },
-);
+  }
+  expect(wrong).toEqual([]);
+});

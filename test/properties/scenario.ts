@@ -30,8 +30,8 @@ export interface Answer {
   arrive: Wait;
   /** One partial that is changed in place, or a new one each time. */
   live: boolean;
-  /** When the message is filled with garbage after its terminal event. */
-  garbage: "never" | "return" | "later";
+  /** When the message is filled with garbage: in `return()`, a while after its terminal event, at the abort. */
+  garbage: "never" | "return" | "later" | "abort";
   indexOffset: number;
   /** The blocks grow side by side. */
   interleaved: boolean;
@@ -184,7 +184,7 @@ const answer = record<Answer>({
   open: fc.oneof({ withCrossShrink: true }, { arbitrary: wait, weight: 40 }, fc.constant("never" as const)),
   arrive: wait,
   live: fc.boolean(),
-  garbage: mostly(2, "never", "later", "return"),
+  garbage: mostly(2, "never", "later", "return", "abort"),
   indexOffset: mostly(3, 0, 1, -1, 90),
   interleaved: mostly(1, false, true),
   obey: once("ignore", "error", "throw"),
