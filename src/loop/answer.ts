@@ -48,21 +48,15 @@ export function finalAnswer(run: Run, given: object, timestamp: number | undefin
 
 /** A copy with every count a number, whatever the provider left out. */
 function wholeUsage(given: Partial<Usage> | undefined): Usage {
-  const { input, output, cacheRead, cacheWrite, totalTokens, cost } = (given ?? {}) as Usage;
-  const counts = [
-    input,
-    output,
-    cacheRead,
-    cacheWrite,
-    totalTokens,
-    cost?.input,
-    cost?.output,
-    cost?.cacheRead,
-    cost?.cacheWrite,
-    cost?.total,
-  ];
-  const isWhole = counts.every(Number.isFinite);
-  return isWhole ? copyUsage(given as Usage) : { ...given, ...sumUsage([{ role: "assistant", usage: given } as AssistantMessage]) };
+  if (isWhole(given, "totalTokens") && isWhole(given?.cost, "total")) return copyUsage(given as Usage);
+  return { ...given, ...sumUsage([{ role: "assistant", usage: given } as AssistantMessage]) };
+}
+
+function isWhole(counts: object | undefined, total: "totalTokens" | "total"): boolean {
+  if (!counts) return false;
+  const { input, output, cacheRead, cacheWrite, [total]: sum } = counts as Record<string, unknown>;
+  const finite = Number.isFinite;
+  return finite(input) && finite(output) && finite(cacheRead) && finite(cacheWrite) && finite(sum);
 }
 
 function finalContent(given: unknown, turn: number): AnswerBlock[] {
