@@ -9,6 +9,8 @@ export type TurnLoopErrorCode =
   | "invalid_tool"
   | "no_stream_fn"
   | "invalid_argument"
+  | "invalid_transcript"
+  | "busy"
   | "sink_failed";
 
 const BRAND = Symbol.for("turnloop.TurnLoopError");
@@ -57,6 +59,10 @@ export function describe(value: unknown): string {
   } catch {
     // a cycle, a bigint, a getter or a toJSON that throws
   }
-  text ??= `a value of type ${typeof value}`;
-  return text.length <= 80 ? text : `${text.slice(0, 77).replace(/[\ud800-\udbff]$/, "")}...`;
+  return shorten(text ?? `a value of type ${typeof value}`, 80);
+}
+
+/** At most `length` UTF-16 units, never cut inside a surrogate pair. */
+export function shorten(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 3).replace(/[\ud800-\udbff]$/, "")}...`;
 }

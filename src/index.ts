@@ -16,6 +16,17 @@
  *
  * @module
  */
+export { Agent, type AgentEventMap, type AgentOptions, type AgentRunResult, type QueueChange } from "./agent/agent.js";
+export { keepLast, limitToolOutput, parseTranscript } from "./agent/everyday.js";
+export { MessageQueue, type QueueMode } from "./agent/queue.js";
+export {
+  anyOf,
+  type StopCondition,
+  stopAfterTurns,
+  stopOnRepeatedToolCall,
+  stopOnTokens,
+  stopOnToolCall,
+} from "./agent/stop-conditions.js";
 export type {
   AfterToolCallContext,
   AfterToolCallResult,
@@ -26,6 +37,9 @@ export type {
   NextTurn,
   TurnContext,
 } from "./config.js";
+export { type FallbackCandidate, withFallback } from "./decorators/fallback.js";
+export { type RetryOptions, withRetry } from "./decorators/retry.js";
+export { type StallTimeoutOptions, withStallTimeout } from "./decorators/stall-timeout.js";
 export { TurnLoopError, type TurnLoopErrorCode } from "./errors.js";
 export type { AgentEvent, AgentEventSink, RunOutcome } from "./events.js";
 export { type AgentEventStream, agentLoop, agentLoopContinue } from "./loop/event-stream.js";

@@ -149,7 +149,8 @@ export function wellFormedMessage(message: Message): Message {
 
 const LONE_SURROGATE = /\p{Surrogate}/gu;
 
-function isWellFormed(text: string): boolean {
+function isWellFormed(text: unknown): boolean {
+  if (typeof text !== "string") return true;
   const native = (text as { isWellFormed?: () => boolean }).isWellFormed;
   return native ? native.call(text) : text.search(LONE_SURROGATE) === -1;
 }

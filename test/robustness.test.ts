@@ -255,6 +255,114 @@ describe("plain JavaScript", () => {
   });
 });
 
+describe("arguments and schemas that would take too long, or trip the checker", () => {
+  const check = async (parameters: object, args: unknown) =>
+    resultsOf(
+      await run([[{ toolCall: "t", args }], "done"], { tools: [makeTool("t", (_id, got) => JSON.stringify(got), { parameters })] }),
+    )[0];
+  const property = (schema: object): object => ({ type: "object", properties: { v: schema } });
+
+  it("a url is checked in linear time", async () => {
+    // SPEC 5.7: the checker's own pattern took seconds for this one
+    const host = "documentation".repeat(40);
+    expect(await check(property({ type: "string", format: "url" }), { v: `https://${host}.com/some path` })).toMatchObject({
+      isError: true,
+    });
+    expect(await check(property({ type: "string", format: "url" }), { v: `https://${host.slice(0, 60)}.com/path?q=1` })).toMatchObject({
+      isError: false,
+    });
+  });
+
+  it("recursive unions are followed once, right or wrong", async () => {
+    // SPEC 5.7: every branch followed to its end took time exponential in the depth
+    const node = (op: string): object => ({
+      type: "object",
+      properties: { op: { const: op }, x: { $ref: "#/$defs/E" } },
+      required: ["op", "x"],
+    });
+    const leaf = { type: "object", properties: { op: { const: "num" } }, required: ["op"], additionalProperties: false };
+    const parameters = { ...property({ $ref: "#/$defs/E" }), $defs: { E: { anyOf: [leaf, node("neg"), node("inc")] } } };
+    for (const [op, isError] of [
+      ["num", false],
+      ["nothing", true],
+    ] as const) {
+      let value: object = { op };
+      for (let depth = 0; depth < 60; depth++) value = { op: "neg", x: value };
+      expect(await check(parameters, { v: value })).toMatchObject({ isError });
+    }
+  });
+
+  it("defaults are found through references of a union, and inside its arrays", async () => {
+    const limit = { type: "integer", default: 1 };
+    const tree = { type: "object", properties: { n: limit, child: { anyOf: [{ type: "null" }, { $ref: "#" }] } } };
+    expect(textOf(await check(tree, { child: { child: null } }))).toBe('{"child":{"child":null,"n":1},"n":1}');
+    const items = property({ anyOf: [{ type: "null" }, { type: "array", items: { type: "object", properties: { k: limit } } }] });
+    expect(textOf(await check(items, { v: [{}] }))).toBe('{"v":[{"k":1}]}');
+  });
+
+  it("an id in an example is not the name of a schema", async () => {
+    const part = { type: "string", example: { id: "u1" }, "x-ui": { $id: "http://" } };
+    expect(textOf(await check({ type: "object", properties: { a: part, b: part } }, { a: "1" }))).toBe('{"a":"1"}');
+  });
+
+  it("texts for the model stay short", async () => {
+    const text = textOf(
+      await check(
+        { ...property({ enum: Array.from({ length: 10_000 }, (_, i) => `value${i}`) }), additionalProperties: false },
+        { v: "x", ["k".repeat(1e6)]: 1 },
+      ),
+    );
+    expect(text.length).toBeLessThan(2000);
+  });
+
+  it("keys a schema asks for by name reach the tool; a null in a record does not vanish", async () => {
+    const named = {
+      type: "object",
+      properties: { constructor: { type: "object" }, prototype: { type: "array" } },
+      required: ["constructor"],
+    };
+    expect(textOf(await check(named, { constructor: { a: 1 }, prototype: [1] }))).toBe('{"constructor":{"a":1},"prototype":[1]}');
+    expect(await check({ type: "object", additionalProperties: { type: "string" } }, { a: "1", b: null })).toMatchObject({ isError: true });
+  });
+});
+
+describe("answers of hooks and tools", () => {
+  it("a tool that returns an Error has failed", async () => {
+    expect(
+      resultsOf(await run([[{ toolCall: "t" }], "done"], { tools: [makeTool("t", () => new Error("not thrown") as never)] }))[0],
+    ).toMatchObject({
+      isError: true,
+      content: [{ text: "not thrown" }],
+    });
+  });
+
+  it("an isError that is no boolean changes nothing; a suspension is not taken for consent", async () => {
+    const failing = makeTool("t", () => ({ content: [], isError: true }));
+    expect(
+      resultsOf(
+        await run([[{ toolCall: "t" }], "done"], { tools: [failing], config: { afterToolCall: () => ({ isError: 1 as never }) } }),
+      )[0]?.isError,
+    ).toBe(true);
+    const execute = vi.fn(() => "ran");
+    await run([[{ toolCall: "t" }], "done"], {
+      tools: [makeTool("t", execute)],
+      config: { beforeToolCall: () => ({ suspend: true }) as never },
+    });
+    expect(execute).not.toHaveBeenCalled();
+  });
+
+  it("a content list with a method of its own is read all the same", async () => {
+    const content = Object.assign([{ type: "text", text: "x" }], {
+      map: () => {
+        throw new Error("map");
+      },
+    });
+    expect(
+      resultsOf(await run([[{ toolCall: "t" }], "done"], { tools: [makeTool("t", () => ({ content }) as never)] })).map(textOf),
+    ).toEqual(["x"]);
+  });
+});
+
 function circular(): object {
   const value: Record<string, unknown> = {};
   value["self"] = value;

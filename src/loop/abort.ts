@@ -85,6 +85,22 @@ export function startTimer(callback: () => void, ms: number): ReturnType<typeof 
   return ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(callback, Math.min(ms, 2 ** 31 - 1));
 }
 
+/** Waits; false when the signal fired first. */
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve(false);
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      resolve(false);
+    };
+    const timer = startTimer(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve(true);
+    }, ms);
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }

@@ -86,11 +86,25 @@ function safeCall(given: ToolCall): ToolCall {
     if (typeof value === "object" && value !== null && !Array.isArray(value)) copy = copyJson(value);
     else argumentsError = argumentsErrorText(source);
   } catch (error) {
-    argumentsError = `The tool call's arguments cannot be used: ${errorText(error)}. Send the call again with plain JSON.`;
+    argumentsError = `The tool call's arguments cannot be used: ${placeOfNonJson(source)}${errorText(error)}. Send the call again with plain JSON.`;
   }
   const name = typeof given.name === "string" ? given.name : "";
   if (argumentsError) return { ...given, name, arguments: {}, argumentsError };
   return { ...given, name, arguments: copy as ToolCall["arguments"] };
+}
+
+/** The keys down to the first number or bigint that JSON cannot hold, as `a.b: `; empty when there is none to be found. */
+function placeOfNonJson(value: unknown, depth = 0): string {
+  try {
+    for (const [key, item] of depth > 100 ? [] : Object.entries(Object(value))) {
+      if (typeof item === "bigint" || (typeof item === "number" && !Number.isFinite(item))) return `${key}: `;
+      const place = typeof item === "object" ? placeOfNonJson(item, depth + 1) : "";
+      if (place) return `${key}.${place}`;
+    }
+  } catch {
+    // a getter that throws
+  }
+  return "";
 }
 
 /** An empty id becomes `call_<turn>_<index>`; a repeated one gets a suffix, the first keeps its own. */

@@ -1,5 +1,14 @@
 /** From the model's arguments to those a tool may trust (SPEC 5.7). No eval, so it runs under a strict CSP. */
-import { dereference, type SchemaDraft, validate } from "@cfworker/json-schema";
+import {
+  dereference,
+  format,
+  ignoredKeyword,
+  type SchemaDraft,
+  schemaArrayKeyword,
+  schemaKeyword,
+  schemaMapKeyword,
+  validate,
+} from "@cfworker/json-schema";
 import type { TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
 import { describe, errorText, TurnLoopError } from "../errors.js";
@@ -24,6 +33,8 @@ export class InvalidArguments {
 export interface ToolSchema {
   /** What the model is shown: a JSON copy of the tool's own. */
   json: Json;
+  /** Keys that do not reach the tool: a schema may ask for `constructor` and `prototype` by name. */
+  drop: "proto" | "unsafe";
   /** What arguments of the loop's own become, or InvalidArguments; a promise of either from an async schema. May throw. */
   check(args: unknown): unknown;
 }
@@ -54,10 +65,14 @@ export function toolSchema(tool: AgentTool): ToolSchema {
 
 /** Coerces and validates a copy of the arguments; the given ones are not touched. Gives what `check` does, and may throw. */
 export function validateArguments(tool: AgentTool, schema: ToolSchema, given: unknown): unknown {
-  if (typeof given === "string") return schema.check(copyJson(parseObject(given) ?? given, true));
-  if (!isThenable(given)) return schema.check(copyJson(given, true));
-  Promise.resolve(given).catch(() => {});
-  return new InvalidArguments(`prepareArguments of tool "${tool.name}" returned a promise; it must return the arguments themselves.`);
+  const isPromise = isThenable(given);
+  if (isPromise) Promise.resolve(given).catch(() => {});
+  if (isPromise || given === undefined) {
+    return new InvalidArguments(
+      `prepareArguments of tool "${tool.name}" must return the arguments; got ${isPromise ? "a promise" : "nothing"}.`,
+    );
+  }
+  return schema.check(copyJson(typeof given === "string" ? (parseObject(given) ?? given) : given, schema.drop));
 }
 
 function jsonSchema(tool: AgentTool): ToolSchema {
@@ -67,6 +82,7 @@ function jsonSchema(tool: AgentTool): ToolSchema {
   const checker = new Checker(tool, json);
   return {
     json,
+    drop: droppedKeys(json),
     check(args) {
       checker.fillDefaults(args);
       if (isTypeBox && quickCheck(given, args)) return args;
@@ -121,7 +137,7 @@ function standardSchema(tool: AgentTool, given: StandardSchema): ToolSchema {
     coerce(args, checker);
     return settle(validate(args), (coerced) => (coerced.issues ? refuse(args, coerced.issues) : coerced.value));
   };
-  return { json, check: (args) => settle(validate(args), (result) => again(args, result)) };
+  return { json, drop: droppedKeys(json), check: (args) => settle(validate(args), (result) => again(args, result)) };
 }
 
 function settle(result: StandardResult | Promise<StandardResult>, next: (result: StandardResult) => unknown): unknown {
@@ -141,13 +157,22 @@ class Checker implements SchemaAccess {
 
   /** The checker writes into the schema, so it gets a copy of its own. */
   constructor(tool: AgentTool, json: Json) {
-    this.#schema = jsonCopy(tool, json);
+    this.#schema = withoutForeignIds(jsonCopy(tool, json));
     this.#draft = draftOf(json);
     this.#hasDefaults = JSON.stringify(json).includes('"default":');
   }
 
+  /** All of them, unless that could take too long or too much: then the first one. */
   problems(args: unknown): Problem[] {
-    return [...nonFinite(args, []), ...problemsOf(this.#validate(args, this.#schema, false).errors, this.#schema)];
+    let result = this.#validate(args, this.#schema, true);
+    if (!result.valid && depthOf(args) <= MAX_DEPTH_FOR_ALL) {
+      try {
+        result = this.#validate(args, this.#schema, false);
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+      }
+    }
+    return problemsOf(result.errors, this.#schema);
   }
 
   fillDefaults(args: unknown): void {
@@ -179,13 +204,43 @@ function draftOf(schema: Json): SchemaDraft {
   return uri.includes("draft-07") ? "7" : "2020-12";
 }
 
-/** The checker takes NaN and Infinity for numbers. */
-function nonFinite(value: unknown, keys: string[]): Problem[] {
-  if (typeof value === "number" && !Number.isFinite(value)) {
-    return [{ keys, path: keys.reduce(joinPath, ""), expected: ["a finite number"], others: [] }];
+/** Unions of recursive schemas take time exponential in the depth when every branch is followed to its end. */
+const MAX_DEPTH_FOR_ALL = 8;
+
+function depthOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  return 1 + Object.values(value).reduce<number>((deepest, item) => Math.max(deepest, depthOf(item)), 0);
+}
+
+function droppedKeys(schema: Json): "proto" | "unsafe" {
+  return /"(constructor|prototype)"/.test(JSON.stringify(schema)) ? "proto" : "unsafe";
+}
+
+/** The checker takes an `id` for the name of a schema also in examples and extensions, where it is none. */
+function withoutForeignIds(schema: Json): Json {
+  for (const [key, part] of Object.entries(schema)) {
+    if (schemaMapKeyword[key]) for (const named of Object.values(Object(part))) if (isPlainObject(named)) withoutForeignIds(named);
+    if (schemaArrayKeyword[key] || schemaKeyword[key]) for (const item of [part].flat()) if (isPlainObject(item)) withoutForeignIds(item);
+    if (!schemaMapKeyword[key] && !schemaArrayKeyword[key] && !schemaKeyword[key] && !ignoredKeyword[key]) removeIds(part);
   }
-  if (typeof value !== "object" || value === null) return [];
-  return Object.keys(value).flatMap((key) => nonFinite((value as Json)[key], [...keys, key]));
+  return schema;
+}
+
+function removeIds(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  if (!Array.isArray(value)) for (const key of ["id", "$id"]) if (typeof (value as Json)[key] === "string") delete (value as Json)[key];
+  for (const item of Object.values(value)) removeIds(item);
+}
+
+// the checker's own pattern for it takes time exponential in the length of a host name
+format.url = (text: string): boolean => /^(https?|ftp):\/\/[^\s/]/i.test(text) && !/\s/.test(text) && isUrl(text);
+
+function isUrl(text: string): boolean {
+  try {
+    return new URL(text).hostname !== "";
+  } catch {
+    return false;
+  }
 }
 
 function jsonCopy(tool: AgentTool, schema: unknown): Json {

@@ -8,7 +8,7 @@ import { type Problem, valueAt } from "./problems.js";
 import { copyJson, isPlainObject, type Json } from "./snapshot.js";
 
 /** Texts in texts are mended from the outside in, one level a round. */
-const MAX_ROUNDS = 10;
+const MAX_ROUNDS = 20;
 
 export interface Checking {
   problems(args: unknown): Problem[];
@@ -19,23 +19,25 @@ export interface Checking {
 export function coerce(args: unknown, checker: Checking): Problem[] {
   let problems = checker.problems(args);
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const before = problems;
-    const changes = before.map((problem) => mend(args, problem)).filter((change) => change !== undefined);
+    const changes = problems.map((problem) => mend(args, problem)).filter((change) => change !== undefined);
     if (changes.length === 0) break;
-    const after = checker.problems(args);
-    const failed = changes.filter(({ problem }) => !isMended(problem, after));
-    for (const change of failed) change.undo();
+    const after = new Map(checker.problems(args).map((problem) => [problem.path, problem]));
+    const mended = changes.filter((change) => {
+      const holds = isMended(change.problem, after.get(change.problem.path));
+      if (!holds) change.undo();
+      return holds;
+    });
     checker.fillDefaults(args);
-    for (const change of changes) if (!failed.includes(change)) change.again();
+    for (const change of mended) change.again();
     problems = checker.problems(args);
-    if (failed.length === changes.length) break;
+    if (mended.length === 0) break;
   }
   return problems;
 }
 
 /** Less is expected at the place than before, and nothing new: another branch of a union may want what was there. */
-function isMended(before: Problem, problems: Problem[]): boolean {
-  const expected = problems.find(({ path }) => path === before.path)?.expected ?? [];
+function isMended(before: Problem, after: Problem | undefined): boolean {
+  const expected = after?.expected ?? [];
   return expected.length < before.expected.length && expected.every((one) => before.expected.includes(one));
 }
 
@@ -52,7 +54,7 @@ function mend(args: unknown, problem: Problem): Change | undefined {
   const parent = valueAt(args, problem.keys.slice(0, -1)) as Json | undefined;
   if (key === undefined || typeof parent !== "object" || problem.expected.length === 0) return undefined;
   const value = parent[key];
-  if (value === null && isPlainObject(parent)) delete parent[key];
+  if (value === null && problem.isNamed && isPlainObject(parent)) delete parent[key];
   else {
     const spelled = typeof value === "string" ? spell(problem.expected, value) : undefined;
     if (spelled === undefined) return undefined;
@@ -83,7 +85,7 @@ function readAs(type: string, text: string): unknown {
   if (type === "boolean") return text === "true" ? true : text === "false" ? false : undefined;
   if (type !== "array" && type !== "object") return undefined;
   try {
-    const value = copyJson(JSON.parse(text), true);
+    const value = copyJson(JSON.parse(text), "unsafe");
     return (type === "array" ? Array.isArray(value) : isPlainObject(value)) ? value : undefined;
   } catch {
     return undefined;

@@ -11,7 +11,7 @@ export interface SchemaAccess {
 export function fillDefaults(schema: unknown, value: unknown, access: SchemaAccess): void {
   if (!isPlainObject(schema)) return;
   const fill = (part: unknown, into: unknown): void => fillDefaults(part, into, access);
-  const { $ref, allOf, anyOf, oneOf, properties, patternProperties, additionalProperties, items, prefixItems } = schema;
+  const { $ref, allOf, anyOf, oneOf, items, prefixItems } = schema;
   if ($ref) fill(access.target(schema), value);
   for (const part of listOf(allOf)) fill(part, value);
   if (Array.isArray(value)) {
@@ -20,7 +20,23 @@ export function fillDefaults(schema: unknown, value: unknown, access: SchemaAcce
       fill(i < tuple.length ? tuple[i] : items, item);
     });
   }
-  if (!isPlainObject(value)) return;
+  if (isPlainObject(value)) fillProperties(value, schema, fill);
+  else if (!Array.isArray(value)) return;
+  for (const branch of [...listOf(anyOf), ...listOf(oneOf)]) {
+    if (!isPlainObject(branch)) continue;
+    const trial = copyJson(value);
+    fill(branch, trial);
+    if (!access.accepts(branch, trial)) continue;
+    Object.assign(value, trial);
+    break;
+  }
+}
+
+function fillProperties(
+  value: Json,
+  { properties, patternProperties, additionalProperties }: Json,
+  fill: (part: unknown, into: unknown) => void,
+): void {
   for (const [key, property] of entriesOf(properties)) {
     if (!Object.hasOwn(value, key) && isPlainObject(property) && property.default !== undefined) value[key] = copyJson(property.default);
     if (Object.hasOwn(value, key)) fill(property, value[key]);
@@ -31,14 +47,6 @@ export function fillDefaults(schema: unknown, value: unknown, access: SchemaAcce
     const matching = patterns.filter(([pattern]) => pattern.test(key));
     for (const [, part] of matching) fill(part, value[key]);
     if (matching.length === 0) fill(additionalProperties, value[key]);
-  }
-  for (const branch of listOf(anyOf ?? oneOf)) {
-    if (!isPlainObject(branch)) continue;
-    const trial = copyJson(value) as Json;
-    fill(branch, trial);
-    if (!access.accepts(branch, trial)) continue;
-    Object.assign(value, trial);
-    break;
   }
 }
 

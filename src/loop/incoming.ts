@@ -11,7 +11,8 @@ export interface Incoming {
 
 /** Throws `invalid_argument` for what is not a message. */
 export function takeIn(messages: readonly AgentMessage[]): Incoming[] {
-  return messages.map((message, index) => {
+  // holes are entries too
+  return Array.from(messages, (message, index) => {
     try {
       if (typeof message?.role === "string") return { message, shown: copyMessage(message) };
     } catch {

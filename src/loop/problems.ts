@@ -1,6 +1,6 @@
 /** What the JSON Schema checker finds wrong, by place: for coercion, and for a model to read. */
 import type { OutputUnit } from "@cfworker/json-schema";
-import { describe } from "../errors.js";
+import { describe, shorten } from "../errors.js";
 
 export interface Problem {
   keys: string[];
@@ -10,7 +10,11 @@ export interface Problem {
   expected: string[];
   /** What else is wrong here. */
   others: string[];
+  /** A property that the schema names. */
+  isNamed: boolean;
 }
+
+const NAMED_PROPERTY = /\/properties\/[^/]+(\/(anyOf|oneOf|allOf)\/\d+|\/\$ref)*\/\w+$/;
 
 /** Leaves only: a parent's error says no more than that a child has one. */
 export function problemsOf(errors: readonly OutputUnit[], schema: unknown): Problem[] {
@@ -21,8 +25,9 @@ export function problemsOf(errors: readonly OutputUnit[], schema: unknown): Prob
     const [, quoted = ""] = /"(.*)"/s.exec(error.error) ?? [];
     if (error.keyword === "required") keys.push(quoted);
     const path = keys.reduce(joinPath, "");
-    const problem = problems.get(path) ?? { keys, path, expected: [], others: [] };
+    const problem = problems.get(path) ?? { keys, path, expected: [], others: [], isNamed: false };
     problems.set(path, problem);
+    problem.isNamed ||= NAMED_PROPERTY.test(error.keywordLocation);
     const expected = expectationsOf(error, quoted);
     problem.expected.push(...expected.filter((one) => !problem.expected.includes(one)));
     if (expected.length === 0) problem.others.push(wordOther(error, schema));
@@ -52,10 +57,10 @@ function wordOther({ keyword, error, keywordLocation }: OutputUnit, schema: unkn
 }
 
 export function wordProblem({ path, expected, others }: Problem, received: unknown): string {
-  const place = path || "arguments";
+  const place = shorten(path || "arguments", 200);
   if (expected.includes("present")) return `${place}: required, but missing`;
   const wrong = [...(expected.length > 0 ? [`expected ${expected.join(" or ")}`] : []), ...others];
-  return `${place}: ${wrong.join("; ")}, received ${describe(received)}`;
+  return `${place}: ${shorten(wrong.join("; "), 300)}, received ${describe(received)}`;
 }
 
 const MAX_PROBLEMS = 10;
@@ -68,7 +73,10 @@ export function invalidText(toolName: string, problems: readonly string[]): stri
 
 /** The value at a place in arguments or in a schema. */
 export function valueAt(root: unknown, keys: readonly string[]): unknown {
-  return keys.reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined | null)?.[key], root);
+  return keys.reduce<unknown>(
+    (value, key) => (Object.hasOwn(Object(value), key) ? (value as Record<string, unknown>)[key] : undefined),
+    root,
+  );
 }
 
 function keysOf(pointer: string): string[] {

@@ -14,6 +14,7 @@ export function errorResult(text: string): AgentToolResult {
 export function normalizeResult(toolName: string, value: unknown): AgentToolResult {
   try {
     if (typeof value === "string") return { content: [{ type: "text", text: value }] };
+    if (value instanceof Error) return errorResult(errorText(value));
     if (typeof value !== "object" || value === null || Array.isArray(value)) return malformed(toolName, value);
     const { content, details, usage, terminate, isError } = value as Partial<AgentToolResult>;
     const blocks = normalizeContent(content);
@@ -40,7 +41,7 @@ function malformed(toolName: string, given: unknown): AgentToolResult {
 function normalizeContent(content: unknown): Content[] | undefined {
   if (content === undefined || content === null) return [];
   if (typeof content === "string") return [{ type: "text", text: content }];
-  return Array.isArray(content) ? content.map(normalizeBlock) : undefined;
+  return Array.isArray(content) ? Array.from(content, normalizeBlock) : undefined;
 }
 
 function normalizeBlock(block: unknown): Content {

@@ -11,7 +11,7 @@ import { type ToolSchema, toolSchema } from "./arguments.js";
 import { Delivery } from "./delivery.js";
 import { RequestLog } from "./request.js";
 
-const DEFAULT_ABORT_GRACE_MS = 250;
+export const DEFAULT_ABORT_GRACE_MS = 250;
 
 export interface Run {
   readonly config: AgentLoopConfig;

@@ -20,25 +20,25 @@ const MAX_DEPTH = 1000;
 
 /**
  * A deep copy of JSON data. Throws on what JSON cannot hold: cycles, bigints, nesting beyond 1,000 levels. Drops undefined
- * and functions. `dropUnsafeKeys` leaves out keys that could reach a prototype: `__proto__`, and `constructor` or
- * `prototype` holding an object (SPEC 5.7). `size` counts the values copied.
+ * and functions. `drop` leaves out keys that could reach a prototype: `proto` those named `__proto__`, `unsafe` also
+ * `constructor` and `prototype` holding an object (SPEC 5.7). `size` counts the values copied.
  */
-export function copyJson(value: unknown, dropUnsafeKeys = false, size?: { values: number }, depth = 0): unknown {
+export function copyJson(value: unknown, drop?: "proto" | "unsafe", size?: { values: number }, depth = 0): unknown {
   if (size) size.values++;
   if (typeof value !== "object" || value === null) {
-    if (typeof value === "bigint") throw new Error("a bigint is not JSON");
+    if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) throw new Error(`${value} is not JSON`);
     return typeof value === "function" || typeof value === "symbol" ? undefined : value;
   }
   if (depth >= MAX_DEPTH) throw new Error(`nested deeper than ${MAX_DEPTH} levels`);
-  if (Array.isArray(value)) return value.map((item) => copyJson(item, dropUnsafeKeys, size, depth + 1) ?? null);
+  if (Array.isArray(value)) return value.map((item) => copyJson(item, drop, size, depth + 1) ?? null);
   const copy: Record<string, unknown> = {};
   for (const key in value) {
     if (!Object.hasOwn(value, key)) continue;
-    const item = copyJson((value as Record<string, unknown>)[key], dropUnsafeKeys, size, depth + 1);
+    const item = copyJson((value as Record<string, unknown>)[key], drop, size, depth + 1);
     if (item === undefined) continue;
     if (key !== "__proto__") {
-      if (!dropUnsafeKeys || !isUnsafe(key, item)) copy[key] = item;
-    } else if (!dropUnsafeKeys) {
+      if (drop !== "unsafe" || !isUnsafe(key, item)) copy[key] = item;
+    } else if (!drop) {
       Object.defineProperty(copy, key, { value: item, enumerable: true, configurable: true, writable: true });
     }
   }
@@ -183,7 +183,7 @@ export class AnswerSnapshots {
 /** Arguments as far as they can be shown. */
 export function copyArguments(source: unknown, size?: { values: number }): ToolCall["arguments"] {
   try {
-    const copy = copyJson(source, false, size);
+    const copy = copyJson(source, undefined, size);
     if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as ToolCall["arguments"];
   } catch {
     // what JSON cannot hold is for the final message to refuse

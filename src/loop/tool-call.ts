@@ -104,7 +104,8 @@ export class OpenCall {
       return isStopping(run) ? notExecuted(run) : errorResult(`Tool call blocked: beforeToolCall failed: ${errorText(error)}`);
     }
     if (decision === ABORTED || isStopping(run)) return notExecuted(run);
-    const { block, reason, terminate, args: replaced } = (decision ?? {}) as BeforeToolCallResult;
+    const { block, reason, terminate, args: replaced, suspend } = (decision ?? {}) as BeforeToolCallResult & { suspend?: unknown };
+    if (suspend === true && block !== true) return errorResult("Not executed: the call was to be suspended, which this version cannot do.");
     if (block === true) {
       const refused = errorResult(typeof reason === "string" && reason !== "" ? reason : "The tool call was blocked.");
       if (terminate === true) refused.terminate = true;
@@ -167,7 +168,7 @@ export class OpenCall {
         details: changed.details ?? executed.details,
         usage: changed.usage ?? executed.usage,
         terminate: changed.terminate ?? executed.terminate,
-        isError: changed.isError ?? isError,
+        isError: typeof changed.isError === "boolean" ? changed.isError : isError,
       });
     } catch (error) {
       if (run.abort.aborted) return executed;

@@ -1,4 +1,5 @@
 import { errorText } from "../errors.js";
+import { pause } from "../loop/abort.js";
 import { copyPlain } from "../loop/snapshot.js";
 import { AssistantMessageBuilder } from "../message-builder.js";
 import type { AssistantMessage, ModelErrorInfo, Usage } from "../messages.js";
@@ -178,22 +179,6 @@ function* chunks(text: string, size: number): Generator<string> {
     yield text.slice(start, end);
     start = end;
   }
-}
-
-/** False when the signal fired first. */
-function pause(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve(false);
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      resolve(false);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", onAbort);
-      resolve(true);
-    }, ms);
-    signal?.addEventListener("abort", onAbort, { once: true });
-  });
 }
 
 function abortError(signal: AbortSignal | undefined): Error {

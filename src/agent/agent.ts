@@ -1,0 +1,496 @@
+import { EventEmitter } from "eventemitter3";
+import type { AgentLoopConfig, NextTurn } from "../config.js";
+import { TurnLoopError } from "../errors.js";
+import type { AgentEvent, AgentEventSink, RunOutcome } from "../events.js";
+import { isThenable, startTimer } from "../loop/abort.js";
+import { assertPrompts } from "../loop/incoming.js";
+import { runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
+import { DEFAULT_ABORT_GRACE_MS } from "../loop/run.js";
+import { copyMessage } from "../loop/snapshot.js";
+import { type AgentMessage, type AssistantMessage, type ImageContent, sumUsage, type Usage, userMessage } from "../messages.js";
+import type { Model, StreamFn } from "../stream.js";
+import { type AgentTool, ToolRegistry } from "../tool.js";
+import { dropFailedTail } from "../transcript.js";
+import { MessageQueue, type QueueMode } from "./queue.js";
+
+/** The configuration of the loop, and what an Agent holds for it (SPEC 8). */
+export interface AgentOptions<M extends Model = Model> extends AgentLoopConfig<M> {
+  streamFn: StreamFn;
+  /** @default "" */
+  systemPrompt?: string;
+  /** The transcript to start from; copied. */
+  messages?: readonly AgentMessage[];
+  tools?: Iterable<AgentTool>;
+  /** @default "one-at-a-time" */
+  steeringMode?: QueueMode;
+  /** @default "one-at-a-time" */
+  followUpMode?: QueueMode;
+  /** Hears each failure of a listener once. @default console.error */
+  onListenerError?(error: unknown, event: AgentEvent | QueueChange): void;
+}
+
+/** What waits in the two queues. */
+export interface QueueChange {
+  steering: AgentMessage[];
+  followUp: AgentMessage[];
+}
+
+export interface AgentRunResult {
+  /** The messages the run added. */
+  messages: AgentMessage[];
+  outcome: RunOutcome;
+  error?: RunError;
+  /** The sum over these messages. */
+  usage: Usage;
+}
+
+type EndEvent = Extract<AgentEvent, { type: "agent_end" }>;
+type RunError = NonNullable<EndEvent["error"]>;
+
+/** What `on` knows: every event of a run by its type, and `queue_change`. */
+export type AgentEventMap = { [T in AgentEvent["type"]]: (event: Extract<AgentEvent, { type: T }>) => void } & {
+  queue_change: (change: QueueChange) => void;
+};
+
+type Prompt = string | AgentMessage | readonly AgentMessage[];
+type Listener = (...args: any[]) => unknown;
+type Names = EventEmitter.EventNames<AgentEventMap>;
+
+/**
+ * Holds the state of a conversation and runs the loop on it (SPEC 8).
+ *
+ * `prompt`, `continue` and `retry` resolve, also for failures and aborts, after all listeners have handled `agent_end`; they
+ * reject only for misuse, with a TurnLoopError and nothing changed. State is up to date before a listener hears of an event.
+ *
+ * @example
+ * const agent = new Agent({ model, streamFn, tools: [readFile], systemPrompt: "Be brief." });
+ * agent.on("message_update", ({ message }) => show(message));
+ * const { messages, outcome, usage } = await agent.prompt("What does a.txt say?");
+ */
+export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> {
+  /** Changes of these three during a run count from its next turn on. */
+  systemPrompt: string;
+  model: M;
+  readonly tools: ToolRegistry;
+  /** Messages for the running run, taken after each turn; before a run, for its first request. */
+  readonly steeringQueue: MessageQueue;
+  /** Messages for when the run would end. */
+  readonly followUpQueue: MessageQueue;
+
+  readonly #options: AgentOptions<M>;
+  readonly #guards = new WeakMap<Listener, Listener>();
+  readonly #subscribers = new Set<Subscriber>();
+  #messages: AgentMessage[];
+  #messagesView: readonly AgentMessage[] | undefined;
+  #messagesReplaced = false;
+  #streamingMessage: AssistantMessage | undefined;
+  readonly #pendingToolCalls = new Set<string>();
+  #lastError: RunError | undefined;
+  #run: ActiveRun | undefined;
+
+  constructor(options: AgentOptions<M>) {
+    super();
+    this.#options = options;
+    this.systemPrompt = options.systemPrompt ?? "";
+    this.model = options.model;
+    this.tools = new ToolRegistry(options.tools);
+    this.#messages = [...(options.messages ?? [])];
+    const onChange = (): void =>
+      void this.emit("queue_change", { steering: this.steeringQueue.peek(), followUp: this.followUpQueue.peek() });
+    this.steeringQueue = new MessageQueue(options.steeringMode, onChange);
+    this.followUpQueue = new MessageQueue(options.followUpMode, onChange);
+  }
+
+  /** The transcript: a frozen copy, the same one until a message is added. */
+  get messages(): readonly AgentMessage[] {
+    this.#messagesView ??= Object.freeze(this.#messages.slice());
+    return this.#messagesView;
+  }
+
+  get isRunning(): boolean {
+    return this.#run !== undefined;
+  }
+
+  /** The answer that is streaming, as far as it has come. */
+  get streamingMessage(): AssistantMessage | undefined {
+    return this.#streamingMessage;
+  }
+
+  /** The ids of the calls that have started and not ended. */
+  get pendingToolCalls(): ReadonlySet<string> {
+    return this.#pendingToolCalls;
+  }
+
+  /** Why the last run failed or was aborted; undefined after one that did not. */
+  get lastError(): RunError | undefined {
+    return this.#lastError;
+  }
+
+  /**
+   * Runs a prompt to its end. Rejects with `busy` while running (use `steer` or `followUp`), with `no_prompts` for an empty
+   * prompt. `signal` aborts this run, as `abort()` does.
+   */
+  async prompt(prompt: Prompt, options: { images?: ImageContent[]; signal?: AbortSignal } = {}): Promise<AgentRunResult> {
+    this.#assertIdle("prompt");
+    const prompts =
+      typeof prompt === "string" ? [userMessage(prompt, { images: options.images, timestamp: this.#now() })] : [prompt].flat();
+    assertPrompts(prompts);
+    return this.#start(prompts as AgentMessage[], this.#messages, options.signal);
+  }
+
+  /**
+   * Runs on from the transcript. After an assistant message it delivers queued steering, else a follow-up; without any it
+   * rejects with `cannot_continue_from_assistant`.
+   */
+  async continue(options: { signal?: AbortSignal } = {}): Promise<AgentRunResult> {
+    this.#assertIdle("continue");
+    return this.#continueFrom(this.#messages, options.signal);
+  }
+
+  /** Drops the failed or aborted answers at the end and runs on from there. */
+  async retry(options: { signal?: AbortSignal } = {}): Promise<AgentRunResult> {
+    this.#assertIdle("retry");
+    return this.#continueFrom(dropFailedTail(this.#messages), options.signal);
+  }
+
+  /** Queues a message for the next request of the running run. Throws `no_prompts` for an empty one. */
+  steer(message: string | AgentMessage): void {
+    this.steeringQueue.push(this.#toMessage(message));
+  }
+
+  /** Queues a message for when the run would end. Throws `no_prompts` for an empty one. */
+  followUp(message: string | AgentMessage): void {
+    this.followUpQueue.push(this.#toMessage(message));
+  }
+
+  /** Aborts the running run; does nothing when idle. Queued messages stay. */
+  abort(reason?: unknown): void {
+    this.#run?.abort(reason);
+  }
+
+  /** Resolves when no run is on and every listener is done. Do not await it inside an awaited listener: it would wait for itself. */
+  async waitForIdle(): Promise<void> {
+    while (this.#run) await this.#run.idle;
+  }
+
+  /** Replaces the transcript; during a run from its next turn on. */
+  replaceMessages(messages: readonly AgentMessage[]): void {
+    this.#setMessages([...messages]);
+    this.#messagesReplaced = true;
+  }
+
+  /** Empties transcript and queues. Throws `busy` while running. */
+  reset(): void {
+    this.#assertIdle("reset");
+    this.#setMessages([]);
+    this.#lastError = undefined;
+    this.steeringQueue.clear();
+    this.followUpQueue.clear();
+  }
+
+  /**
+   * Hears every event of every run. A returned promise is awaited, listeners in order, before the run goes on (SPEC 8.4).
+   * Returns what ends the subscription.
+   */
+  subscribe(listener: AgentEventSink): () => void {
+    const subscriber: Subscriber = { listen: listener };
+    this.#subscribers.add(subscriber);
+    return () => {
+      this.#subscribers.delete(subscriber);
+    };
+  }
+
+  override on<T extends Names>(event: T, listener: EventEmitter.EventListener<AgentEventMap, T>, context?: unknown): this {
+    return super.on(event, this.#guard(listener), context);
+  }
+
+  override addListener<T extends Names>(event: T, listener: EventEmitter.EventListener<AgentEventMap, T>, context?: unknown): this {
+    return this.on(event, listener, context);
+  }
+
+  override once<T extends Names>(event: T, listener: EventEmitter.EventListener<AgentEventMap, T>, context?: unknown): this {
+    return super.once(event, this.#guard(listener), context);
+  }
+
+  override off<T extends Names>(
+    event: T,
+    listener?: EventEmitter.EventListener<AgentEventMap, T>,
+    context?: unknown,
+    once?: boolean,
+  ): this {
+    return super.off(event, listener && this.#guard(listener), context, once);
+  }
+
+  override removeListener<T extends Names>(
+    event: T,
+    listener?: EventEmitter.EventListener<AgentEventMap, T>,
+    context?: unknown,
+    once?: boolean,
+  ): this {
+    return this.off(event, listener, context, once);
+  }
+
+  async #continueFrom(base: AgentMessage[], signal: AbortSignal | undefined): Promise<AgentRunResult> {
+    const queued = this.steeringQueue.size > 0 ? this.steeringQueue : this.followUpQueue;
+    if (base[base.length - 1]?.role !== "assistant") return this.#start([], base, signal);
+    if (queued.size === 0) {
+      throw new TurnLoopError(
+        "cannot_continue_from_assistant",
+        "The transcript ends in an assistant message and no message is queued. Use prompt, or queue one with steer or followUp.",
+      );
+    }
+    return this.#start([], base, signal, queued);
+  }
+
+  /** Starts a run on `base`. What it takes from `queue` for its first request goes back if the run is refused. */
+  async #start(prompts: AgentMessage[], base: AgentMessage[], signal?: AbortSignal, queue = this.steeringQueue): Promise<AgentRunResult> {
+    const run = new ActiveRun(this.#options.abortGraceMs);
+    const before = this.#messages;
+    this.#run = run;
+    this.#setMessages(base.slice());
+    this.#messagesReplaced = false;
+    const taken = queue.take();
+    const stopFollowing = run.follow(signal);
+    try {
+      const context = { systemPrompt: this.systemPrompt, messages: this.#messages, tools: this.tools };
+      const config = this.#config();
+      const first = [...prompts, ...taken];
+      const emit = (event: AgentEvent): void | Promise<void> => run.deliver(() => this.#dispatch(event, run));
+      const messages = await (first.length > 0
+        ? runAgentLoop(first, context, config, emit, run.signal, this.#options.streamFn)
+        : runAgentLoopContinue(context, config, emit, run.signal, this.#options.streamFn));
+      await run.drained();
+      const { outcome, error } = run.end as EndEvent;
+      return { messages, outcome, ...(error && { error }), usage: sumUsage(messages) };
+    } catch (error) {
+      // refused before any event: nothing has changed
+      this.#setMessages(before);
+      queue.putBack(taken);
+      throw error;
+    } finally {
+      stopFollowing();
+      this.#run = undefined;
+      run.finish();
+    }
+  }
+
+  /** The options as the loop takes them, with the queues behind the host's own polls and the state behind its hooks. */
+  #config(): AgentLoopConfig {
+    const options = this.#options;
+    const current = { systemPrompt: this.systemPrompt, model: this.model };
+    return {
+      ...(options as unknown as AgentLoopConfig),
+      model: this.model,
+      getSteeringMessages: async () => [...((await options.getSteeringMessages?.()) ?? []), ...this.steeringQueue.take()],
+      getFollowUpMessages: async () => [...((await options.getFollowUpMessages?.()) ?? []), ...this.followUpQueue.take()],
+      prepareNextTurn: async (turn, signal) => {
+        const next: NextTurn = { ...(await options.prepareNextTurn?.(turn, signal)) };
+        const context = { ...next.context };
+        if (this.systemPrompt !== current.systemPrompt) context.systemPrompt = current.systemPrompt = this.systemPrompt;
+        if (this.model !== current.model) next.model = current.model = this.model;
+        if (this.#messagesReplaced) context.messages = this.#messages;
+        this.#messagesReplaced = false;
+        return { ...next, context };
+      },
+    };
+  }
+
+  /** Updates the state, then tells the listeners: `on` at once, `subscribe` one after the other. */
+  #dispatch(event: AgentEvent, run: ActiveRun): void | Promise<void> {
+    this.#update(event, run);
+    this.emit(event.type, event as never);
+    let waiting: Promise<void> | undefined;
+    for (const subscriber of this.#subscribers) {
+      const hear = (): void | Promise<void> => this.#hear(subscriber, event, run);
+      waiting = waiting ? waiting.then(hear) : (hear() as Promise<void> | undefined);
+    }
+    return waiting;
+  }
+
+  #hear(subscriber: Subscriber, event: AgentEvent, run: ActiveRun): void | Promise<void> {
+    if (run.givenUp.has(subscriber) || !this.#subscribers.has(subscriber)) return undefined;
+    const fail = (error: unknown): void => this.#report(error, event);
+    try {
+      const returned: unknown = subscriber.listen(event);
+      if (!isThenable(returned)) return undefined;
+      return run.withinGrace(
+        Promise.resolve(returned).then(() => {}, fail),
+        () => {
+          run.givenUp.add(subscriber);
+          fail(new Error(`A listener of "${event.type}" did not settle in time after the abort; it hears nothing more of this run.`));
+        },
+      );
+    } catch (error) {
+      fail(error);
+    }
+    return undefined;
+  }
+
+  #update(event: AgentEvent, run: ActiveRun): void {
+    switch (event.type) {
+      case "message_start":
+      case "message_update":
+        if (event.message.role === "assistant") this.#streamingMessage = event.message as AssistantMessage;
+        break;
+      case "message_end":
+        this.#streamingMessage = undefined;
+        this.#messages.push(copyMessage(event.message));
+        this.#messagesView = undefined;
+        break;
+      case "tool_execution_start":
+        this.#pendingToolCalls.add(event.toolCallId);
+        break;
+      case "tool_execution_end":
+        this.#pendingToolCalls.delete(event.toolCallId);
+        break;
+      case "agent_end":
+        this.#lastError = event.error;
+        run.end = event;
+    }
+  }
+
+  #setMessages(messages: AgentMessage[]): void {
+    this.#messages = messages;
+    this.#messagesView = undefined;
+  }
+
+  #toMessage(message: string | AgentMessage): AgentMessage {
+    const made = typeof message === "string" ? userMessage(message, { timestamp: this.#now() }) : message;
+    assertPrompts([made]);
+    return made;
+  }
+
+  #now(): number {
+    return (this.#options.now ?? Date.now)();
+  }
+
+  #assertIdle(method: string): void {
+    if (!this.#run) return;
+    throw new TurnLoopError(
+      "busy",
+      `${method} cannot be called while a run is on. Use steer or followUp to add a message, or abort and waitForIdle first.`,
+    );
+  }
+
+  /** One listener's failure reaches neither the run nor the others. */
+  #guard<L extends Listener>(listener: L): L {
+    const known = this.#guards.get(listener);
+    if (known) return known as L;
+    const report = (error: unknown, event: AgentEvent | QueueChange): void => this.#report(error, event);
+    const guarded = function (this: unknown, event: AgentEvent | QueueChange): void {
+      try {
+        const returned = listener.call(this, event);
+        if (isThenable(returned)) Promise.resolve(returned).catch((error: unknown) => report(error, event));
+      } catch (error) {
+        report(error, event);
+      }
+    };
+    this.#guards.set(listener, guarded);
+    this.#guards.set(guarded, guarded); // the emitter itself takes back what it was given
+    return guarded as L;
+  }
+
+  #report(error: unknown, event: AgentEvent | QueueChange): void {
+    try {
+      (this.#options.onListenerError ?? console.error)(error, event as never);
+    } catch {
+      // a reporter that throws has nobody to report to
+    }
+  }
+}
+
+interface Subscriber {
+  listen: AgentEventSink;
+}
+
+/** What belongs to one run of an Agent. */
+class ActiveRun {
+  readonly #controller = new AbortController();
+  readonly #graceMs: number;
+  readonly #idle = deferred();
+  /** Listeners are still busy with what was delivered so far. */
+  #delivering: Promise<void> | undefined;
+  /** Lets the loop go on when an abort must not wait for listeners. */
+  #release: (() => void) | undefined;
+  readonly givenUp = new Set<Subscriber>();
+  end: EndEvent | undefined;
+
+  constructor(graceMs = DEFAULT_ABORT_GRACE_MS) {
+    this.#graceMs = graceMs;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get idle(): Promise<void> {
+    return this.#idle.promise;
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason);
+    this.#release?.();
+  }
+
+  /** Aborts with the caller's signal. Returns what ends that. */
+  follow(signal: AbortSignal | undefined): () => void {
+    const onAbort = (): void => this.abort(signal?.reason);
+    if (signal?.aborted) onAbort();
+    else signal?.addEventListener("abort", onAbort);
+    return () => signal?.removeEventListener("abort", onAbort);
+  }
+
+  /** Delivers in order. The loop waits for the listeners, but not once the run is aborted: they are given up one by one. */
+  deliver(dispatch: () => void | Promise<void>): void | Promise<void> {
+    const delivering = this.#delivering ? this.#delivering.then(dispatch) : dispatch();
+    if (!delivering) return undefined;
+    this.#delivering = delivering;
+    const done = (): void => {
+      if (this.#delivering === delivering) this.#delivering = undefined;
+    };
+    if (this.signal.aborted) return void delivering.then(done);
+    return new Promise((resolve) => {
+      this.#release = resolve;
+      delivering.then(() => {
+        done();
+        resolve();
+      });
+    });
+  }
+
+  async drained(): Promise<void> {
+    while (this.#delivering) await this.#delivering;
+  }
+
+  /** Resolves with the listener, or when the grace is over, counted from the later of the abort and now. */
+  withinGrace(listening: Promise<void>, onGraceOver: () => void): Promise<void> {
+    return new Promise((resolve) => {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const startGrace = (): void => {
+        timer = startTimer(() => {
+          onGraceOver();
+          resolve();
+        }, this.#graceMs);
+      };
+      if (this.signal.aborted) startGrace();
+      else this.signal.addEventListener("abort", startGrace);
+      listening.then(() => {
+        clearTimeout(timer);
+        this.signal.removeEventListener("abort", startGrace);
+        resolve();
+      });
+    });
+  }
+
+  finish(): void {
+    this.#idle.resolve();
+  }
+}
+
+function deferred(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((onResolve) => {
+    resolve = onResolve;
+  });
+  return { promise, resolve };
+}

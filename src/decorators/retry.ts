@@ -1,0 +1,50 @@
+import { describe, errorText, TurnLoopError } from "../errors.js";
+import { pause } from "../loop/abort.js";
+import { AssistantMessageBuilder } from "../message-builder.js";
+import type { ModelErrorInfo } from "../messages.js";
+import type { StreamFn } from "../stream.js";
+import { beginAttempt } from "./attempt.js";
+
+export interface RetryOptions {
+  /** @default 3 */
+  maxRetries?: number;
+  /** No wait is shorter. @default 500 */
+  minDelayMs?: number;
+  /** No wait is longer, whatever the server asks for. @default 30_000 */
+  maxDelayMs?: number;
+  /** Decides in place of `info.retryable`. `attempt` counts from 1; `info` is `unknown` for failures that say nothing. */
+  shouldRetry?(info: ModelErrorInfo, attempt: number): boolean;
+  /** Called before each wait. */
+  onRetry?(retry: { attempt: number; delayMs: number; info: ModelErrorInfo }): void;
+}
+
+/**
+ * Calls the model again when it failed before any non-empty delta and the failure is retryable: exponential backoff with
+ * jitter, the server's `retryAfterMs` honoured. Nothing of a failed attempt is shown. An abort ends a wait at once (SPEC 11.1).
+ */
+export function withRetry(streamFn: StreamFn, options: RetryOptions = {}): StreamFn {
+  const { maxRetries = 3, minDelayMs = 500, maxDelayMs = 30_000, shouldRetry = (info) => info.retryable, onRetry } = options;
+  for (const [name, value] of Object.entries({ maxRetries, minDelayMs, maxDelayMs })) {
+    if (typeof value === "number" && value >= 0) continue;
+    throw new TurnLoopError("invalid_argument", `withRetry: ${name} must be a number of at least 0; got ${describe(value)}.`);
+  }
+  return async function* retrying(model, context, streamOptions) {
+    const signal = streamOptions?.signal;
+    for (let attempt = 1; ; attempt++) {
+      const { failure, replay } = await beginAttempt(() => streamFn(model, context, streamOptions));
+      const again = failure && !failure.aborted && !signal?.aborted && attempt <= maxRetries && shouldRetry(failure.info, attempt);
+      if (!again) return yield* replay();
+      const delayMs = waitBefore(attempt, failure.info, minDelayMs, maxDelayMs);
+      onRetry?.({ attempt, delayMs, info: failure.info });
+      if (!(await pause(delayMs, signal))) {
+        const error = Object.assign(new Error(`aborted: ${errorText(signal?.reason)}`), { name: "AbortError" });
+        return yield* new AssistantMessageBuilder(model).fail(error);
+      }
+    }
+  };
+}
+
+function waitBefore(attempt: number, { retryAfterMs = 0 }: ModelErrorInfo, minDelayMs: number, maxDelayMs: number): number {
+  const backoff = minDelayMs * 2 ** (attempt - 1) * (1 + Math.random());
+  return Math.max(minDelayMs, Math.min(Math.max(backoff, retryAfterMs), maxDelayMs));
+}
