@@ -36,7 +36,7 @@ export function finalAnswer(run: Run, given: object, timestamp: number | undefin
     stopReason: "stop",
   };
   if (source.errorInfo) message.errorInfo = { ...source.errorInfo };
-  copyExtras(message);
+  if (copyExtras(message)) run.hasExtras = true;
   if (failure) return Object.assign(message, failure);
   if (isStopReason(source.stopReason)) message.stopReason = source.stopReason;
   else {

@@ -79,13 +79,18 @@ class AnswerReader {
   }
 
   readonly #pull = (): void => {
-    if (this.#open) this.#try(() => void Promise.resolve(this.#iterator?.next()).then(this.#receive, this.#fail));
+    if (!this.#open) return;
+    try {
+      Promise.resolve(this.#iterator?.next()).then(this.#receive, this.#fail);
+    } catch (error) {
+      this.#fail(error);
+    }
   };
 
   /** Pulls nothing while the sink is busy (SPEC 4.7). */
   readonly #receive = (result: IteratorResult<unknown> | undefined): void => {
     if (!this.#open) return;
-    this.#try(() => {
+    try {
       if (typeof result !== "object" || result === null)
         throw new TypeError(`The stream's next() must give an object; got ${describe(result)}.`);
       const event = result.value as AssistantMessageEvent<string>;
@@ -97,7 +102,9 @@ class AnswerReader {
         if (delivery.busy) delivery.delivered().then(this.#pull);
         else this.#pull();
       }
-    });
+    } catch (error) {
+      this.#fail(error);
+    }
   };
 
   /** Delivers an update; the first one, whatever it is, is the start (SPEC 3.3). */
@@ -168,7 +175,7 @@ class AnswerReader {
     this.#open = false;
     this.#stopListening();
     clearTimeout(this.#resultTimer);
-    const answer = { message, shown: copyAnswer(message) };
+    const answer = { message, shown: copyAnswer(message, this.#run.hasExtras) };
     if (!this.#snapshots) delivery.deliver({ type: "message_start", message: answer.shown });
     if (delivery.deliver({ type: "message_end", message: answer.shown })) delivery.delivered().then(() => this.#resolve(answer));
     else this.#resolve(answer);

@@ -70,7 +70,7 @@ export async function poll(run: Run, hook: "getSteeringMessages" | "getFollowUpM
 function turnContext(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): TurnContext {
   const context: TurnContext = {
     message: copyAnswer(answer),
-    toolResults: results.map(copyMessage),
+    toolResults: results.map((result) => copyMessage(result)),
     context: contextView(run),
     newMessages: [],
   };

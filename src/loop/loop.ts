@@ -72,7 +72,7 @@ async function drive(run: Run, prompts: Incoming[]): Promise<AgentMessage[]> {
     );
     const outcome = delivery.failure ? "error" : ending.outcome;
     const error = delivery.failure ? { message: `The event sink failed: ${errorText(delivery.failure.cause)}` } : ending.error;
-    const messages = run.added.map(copyMessage);
+    const messages = run.added.map((message) => copyMessage(message, run.hasExtras));
     if (delivery.deliver({ type: "agent_end", messages, outcome, ...(error && { error }) })) await delivery.delivered();
   } finally {
     run.abort.dispose();
@@ -129,6 +129,7 @@ async function runTurns(run: Run, prompts: Incoming[]): Promise<Ending> {
 function deliverMessage(run: Run, { message, shown }: Incoming): void {
   run.delivery.deliver({ type: "message_start", message: shown });
   run.delivery.deliver({ type: "message_end", message: shown });
+  if (message.role === "assistant") run.hasExtras = true; // a host's own may hold anything
   append(run, message);
 }
 

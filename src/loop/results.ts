@@ -41,7 +41,10 @@ function malformed(toolName: string, given: unknown): AgentToolResult {
 function normalizeContent(content: unknown): Content[] | undefined {
   if (content === undefined || content === null) return [];
   if (typeof content === "string") return [{ type: "text", text: content }];
-  return Array.isArray(content) ? Array.from(content, normalizeBlock) : undefined;
+  if (!Array.isArray(content)) return undefined;
+  const blocks: Content[] = [];
+  for (let i = 0; i < content.length; i++) blocks.push(normalizeBlock(content[i]));
+  return blocks;
 }
 
 function normalizeBlock(block: unknown): Content {

@@ -32,6 +32,8 @@ export interface Run {
   readonly added: AgentMessage[];
   /** From 1. */
   turn: number;
+  /** Some answer has fields of its StreamFn's own that are not plain values. */
+  hasExtras: boolean;
   /** Answers in a row whose calls were cut by the output limit. */
   truncatedTurns: number;
 }
@@ -65,6 +67,7 @@ export function createRun(
     tools,
     added: [],
     turn: 0,
+    hasExtras: false,
     truncatedTurns: 0,
   };
 }

@@ -50,8 +50,8 @@ function isUnsafe(key: string, item: unknown): boolean {
 }
 
 /** A copy that shares nothing a listener could write to, the host's own `details` aside. */
-export function copyMessage<M extends AgentMessage>(message: M): M {
-  if (message.role === "assistant") return copyAnswer(message as AssistantMessage) as M;
+export function copyMessage<M extends AgentMessage>(message: M, hasExtras = true): M {
+  if (message.role === "assistant") return copyAnswer(message as AssistantMessage, hasExtras) as M;
   if (message.role === "user" && !isUserContent((message as UserMessage).content))
     throw new TypeError("content must be a text or a list of blocks");
   if (message.role === "toolResult") return copyResultMessage(message as ToolResultMessage) as M;
@@ -72,24 +72,28 @@ export function copyContent(content: readonly Content[]): Content[] {
   return content.map((block) => ({ ...block }));
 }
 
-export function copyAnswer(message: AssistantMessage): AssistantMessage {
+/** `hasExtras` false: there is nothing but the fields of SPEC 2. */
+export function copyAnswer(message: AssistantMessage, hasExtras = true): AssistantMessage {
   const copy = { ...message, content: message.content.map(copyBlock), usage: copyUsage(message.usage) };
   if (copy.errorInfo) copy.errorInfo = { ...copy.errorInfo };
-  copyExtras(copy);
+  if (hasExtras) copyExtras(copy);
   return copy;
 }
 
-/** Fields that a StreamFn added: kept as far as they are JSON, and nobody else's. */
-export function copyExtras(message: AssistantMessage): void {
+/** Fields that a StreamFn added: kept as far as they are JSON, and nobody else's. True if there were any. */
+export function copyExtras(message: AssistantMessage): boolean {
+  let found = false;
   for (const key in message) {
     const value: unknown = (message as unknown as Json)[key];
     if (typeof value !== "object" || value === null || key === "content" || key === "usage" || key === "errorInfo") continue;
+    found = true;
     try {
       (message as unknown as Json)[key] = copyJson(value);
     } catch {
       delete (message as unknown as Json)[key];
     }
   }
+  return found;
 }
 
 /** A tool's partial result, which the tool may go on writing to. */
