@@ -1,7 +1,7 @@
 import { defineConfig } from "tsup";
 
 export default defineConfig({
-  entry: { index: "src/index.ts", schema: "src/schema.ts", testing: "src/testing/index.ts" },
+  entry: { index: "src/index.ts", schema: "src/schema.ts", testing: "src/testing/index.ts", openai: "src/adapters/openai/index.ts" },
   format: ["esm", "cjs"],
   target: "es2022",
   platform: "neutral",

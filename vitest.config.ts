@@ -7,8 +7,18 @@ const file = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 const dist = (name: string): string => file(`dist/${name}.${target === "cjs" ? "cjs" : "js"}`);
 const alias =
   target === "src"
-    ? { "turnloop/schema": file("src/schema.ts"), "turnloop/testing": file("src/testing/index.ts"), turnloop: file("src/index.ts") }
-    : { "turnloop/schema": dist("schema"), "turnloop/testing": dist("testing"), turnloop: dist("index") };
+    ? {
+        "turnloop/schema": file("src/schema.ts"),
+        "turnloop/testing": file("src/testing/index.ts"),
+        "turnloop/openai": file("src/adapters/openai/index.ts"),
+        turnloop: file("src/index.ts"),
+      }
+    : {
+        "turnloop/schema": dist("schema"),
+        "turnloop/testing": dist("testing"),
+        "turnloop/openai": dist("openai"),
+        turnloop: dist("index"),
+      };
 
 export default defineConfig({
   resolve: { alias },

@@ -11,28 +11,30 @@ export interface RenderOptions {
   terminal: boolean;
   /** Colours, and a progress line that is written over. */
   colours: boolean;
+  /** What a failed run is to be called. @default its message */
+  explain?: (error: RunError) => string;
   /** Milliseconds; for the times taken. @default performance.now */
   now?: () => number;
 }
 
+type EndEvent = Extract<AgentEvent, { type: "agent_end" }>;
+export type RunError = NonNullable<EndEvent["error"]>;
+
 const MAX_LINE_LENGTH = 100;
+const MAX_ERROR_LENGTH = 300;
 const DIM = "2";
 const RED = "31";
 const GREEN = "32";
 const CYAN = "36";
 const ERASE_LINE = "\r\x1b[K";
 
-/** A sink for `runAgentLoop` that can be used for one run after the other. */
-export function createRenderer(options: RenderOptions): (event: AgentEvent) => void {
-  const renderer = new Renderer(options);
-  return (event) => renderer.show(event);
-}
-
-class Renderer {
+/** For one run after the other. */
+export class Renderer {
   readonly #answer: NodeJS.WritableStream;
   readonly #activity: NodeJS.WritableStream;
   readonly #terminal: boolean;
   readonly #colours: boolean;
+  readonly #explain: (error: RunError) => string;
   readonly #now: () => number;
   /** Whose text the cursor stands behind, when it is not at the beginning of a line. */
   #openLine: "answer" | "thinking" | "progress" | undefined;
@@ -42,12 +44,18 @@ class Renderer {
   #textShown = false;
   readonly #callsStartedAt = new Map<string, number>();
 
-  constructor({ answer, activity, terminal, colours, now = () => performance.now() }: RenderOptions) {
+  constructor({ answer, activity, terminal, colours, explain = ({ message }) => message, now = () => performance.now() }: RenderOptions) {
     this.#answer = answer;
     this.#activity = activity;
     this.#terminal = terminal;
     this.#colours = colours;
+    this.#explain = explain;
     this.#now = now;
+  }
+
+  /** A line of the host's own, between what the runs show. */
+  notice(text: string): void {
+    this.#line(this.#coloured(DIM, printable(text)));
   }
 
   show(event: AgentEvent): void {
@@ -125,9 +133,13 @@ class Renderer {
     this.#line(`${mark} ${this.#fitted(text)} ${this.#coloured(DIM, `(${time})`)}`);
   }
 
-  #showEnd({ outcome, error }: Extract<AgentEvent, { type: "agent_end" }>): void {
+  #showEnd({ outcome, error }: EndEvent): void {
+    if (outcome === "error") {
+      const text = error ? this.#explain(error) : "unknown";
+      this.#line(this.#coloured(RED, `error: ${shortened(printable(text).replace(/\s+/g, " "), MAX_ERROR_LENGTH)}`));
+      return;
+    }
     if (outcome === "aborted") this.#line(this.#coloured(RED, "stopped"));
-    else if (outcome === "error") this.#line(this.#coloured(RED, `error: ${printable(error?.message ?? "unknown")}`));
     else this.#blankLine();
     const totals = [duration(this.#now() - this.#startedAt), counted(this.#turns, "turn"), counted(this.#toolCalls, "tool call")];
     this.#line(this.#coloured(DIM, totals.join(", ")));

@@ -71,7 +71,8 @@ export interface AssistantStream extends AsyncIterable<AssistantMessageEvent<str
  * for a richer model, context or options type is accepted without a cast (SPEC 2.3).
  */
 export type StreamFn<M extends Model = Model> = {
-  call(model: M, context: LlmContext, options?: StreamOptions): AssistantStream | Promise<AssistantStream>;
+  // toolChoice is loose here for functions that know fewer or other choices
+  call(model: M, context: LlmContext, options?: StreamOptions & { toolChoice?: any }): AssistantStream | Promise<AssistantStream>;
 }["call"];
 
 /** An answer with nothing in it yet, as `model` would begin one. */

@@ -1,13 +1,21 @@
 import { EventEmitter } from "eventemitter3";
 import type { AgentLoopConfig, NextTurn } from "../config.js";
-import { TurnLoopError } from "../errors.js";
+import { describe, TurnLoopError } from "../errors.js";
 import type { AgentEvent, AgentEventSink, RunOutcome } from "../events.js";
 import { isThenable, startTimer } from "../loop/abort.js";
-import { assertPrompts } from "../loop/incoming.js";
+import { assertPrompts, takeIn } from "../loop/incoming.js";
 import { runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
-import { DEFAULT_ABORT_GRACE_MS } from "../loop/run.js";
+import { DEFAULT_ABORT_GRACE_MS, HOOKS, isSignal, readClock } from "../loop/run.js";
 import { copyMessage } from "../loop/snapshot.js";
-import { type AgentMessage, type AssistantMessage, type ImageContent, sumUsage, type Usage, userMessage } from "../messages.js";
+import {
+  type AgentMessage,
+  type AssistantMessage,
+  type ImageContent,
+  sumUsage,
+  type Usage,
+  type UserMessage,
+  userMessage,
+} from "../messages.js";
 import type { Model, StreamFn } from "../stream.js";
 import { type AgentTool, ToolRegistry } from "../tool.js";
 import { dropFailedTail } from "../transcript.js";
@@ -79,10 +87,9 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
 
   readonly #options: AgentOptions<M>;
   readonly #guards = new WeakMap<Listener, Listener>();
-  readonly #subscribers = new Set<Subscriber>();
+  #subscribers: readonly Subscriber[] = [];
   #messages: AgentMessage[];
   #messagesView: readonly AgentMessage[] | undefined;
-  #messagesReplaced = false;
   #streamingMessage: AssistantMessage | undefined;
   readonly #pendingToolCalls = new Set<string>();
   #lastError: RunError | undefined;
@@ -130,27 +137,27 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
    * Runs a prompt to its end. Rejects with `busy` while running (use `steer` or `followUp`), with `no_prompts` for an empty
    * prompt. `signal` aborts this run, as `abort()` does.
    */
-  async prompt(prompt: Prompt, options: { images?: ImageContent[]; signal?: AbortSignal } = {}): Promise<AgentRunResult> {
+  async prompt(prompt: Prompt, options?: { images?: ImageContent[]; signal?: AbortSignal }): Promise<AgentRunResult> {
     this.#assertIdle("prompt");
-    const prompts =
-      typeof prompt === "string" ? [userMessage(prompt, { images: options.images, timestamp: this.#now() })] : [prompt].flat();
+    const prompts = this.#toPrompts(prompt, options?.images ?? []);
     assertPrompts(prompts);
-    return this.#start(prompts as AgentMessage[], this.#messages, options.signal);
+    takeIn(prompts);
+    return this.#start(prompts, this.#messages, options?.signal);
   }
 
   /**
    * Runs on from the transcript. After an assistant message it delivers queued steering, else a follow-up; without any it
    * rejects with `cannot_continue_from_assistant`.
    */
-  async continue(options: { signal?: AbortSignal } = {}): Promise<AgentRunResult> {
+  async continue(options?: { signal?: AbortSignal }): Promise<AgentRunResult> {
     this.#assertIdle("continue");
-    return this.#continueFrom(this.#messages, options.signal);
+    return this.#continueFrom(this.#messages, options?.signal);
   }
 
   /** Drops the failed or aborted answers at the end and runs on from there. */
-  async retry(options: { signal?: AbortSignal } = {}): Promise<AgentRunResult> {
+  async retry(options?: { signal?: AbortSignal }): Promise<AgentRunResult> {
     this.#assertIdle("retry");
-    return this.#continueFrom(dropFailedTail(this.#messages), options.signal);
+    return this.#continueFrom(dropFailedTail(this.#messages), options?.signal);
   }
 
   /** Queues a message for the next request of the running run. Throws `no_prompts` for an empty one. */
@@ -176,7 +183,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   /** Replaces the transcript; during a run from its next turn on. */
   replaceMessages(messages: readonly AgentMessage[]): void {
     this.#setMessages([...messages]);
-    this.#messagesReplaced = true;
+    if (this.#run) this.#run.messagesReplaced = true;
   }
 
   /** Empties transcript and queues. Throws `busy` while running. */
@@ -194,9 +201,9 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
    */
   subscribe(listener: AgentEventSink): () => void {
     const subscriber: Subscriber = { listen: listener };
-    this.#subscribers.add(subscriber);
+    this.#subscribers = [...this.#subscribers, subscriber];
     return () => {
-      this.#subscribers.delete(subscriber);
+      this.#subscribers = this.#subscribers.filter((other) => other !== subscriber);
     };
   }
 
@@ -244,16 +251,17 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
 
   /** Starts a run on `base`. What it takes from `queue` for its first request goes back if the run is refused. */
   async #start(prompts: AgentMessage[], base: AgentMessage[], signal?: AbortSignal, queue = this.steeringQueue): Promise<AgentRunResult> {
+    if (!isSignal(signal)) throw new TurnLoopError("invalid_argument", `signal must be an AbortSignal; got ${describe(signal)}.`);
     const run = new ActiveRun(this.#options.abortGraceMs);
     const before = this.#messages;
     this.#run = run;
     this.#setMessages(base.slice());
-    this.#messagesReplaced = false;
-    const taken = queue.take();
+    // a run that is aborted before it begins has no first request to take steering
+    const taken = signal?.aborted && prompts.length > 0 ? [] : queue.take();
     const stopFollowing = run.follow(signal);
     try {
       const context = { systemPrompt: this.systemPrompt, messages: this.#messages, tools: this.tools };
-      const config = this.#config();
+      const config = this.#config(run);
       const first = [...prompts, ...taken];
       const emit = (event: AgentEvent): void | Promise<void> => run.deliver(() => this.#dispatch(event, run));
       const messages = await (first.length > 0
@@ -275,21 +283,22 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   }
 
   /** The options as the loop takes them, with the queues behind the host's own polls and the state behind its hooks. */
-  #config(): AgentLoopConfig {
+  #config(run: ActiveRun): AgentLoopConfig {
     const options = this.#options;
     const current = { systemPrompt: this.systemPrompt, model: this.model };
     return {
       ...(options as unknown as AgentLoopConfig),
+      ...hooksOf(options),
       model: this.model,
-      getSteeringMessages: async () => [...((await options.getSteeringMessages?.()) ?? []), ...this.steeringQueue.take()],
-      getFollowUpMessages: async () => [...((await options.getFollowUpMessages?.()) ?? []), ...this.followUpQueue.take()],
+      getSteeringMessages: async () => withQueued(await options.getSteeringMessages?.(), this.steeringQueue),
+      getFollowUpMessages: async () => withQueued(await options.getFollowUpMessages?.(), this.followUpQueue),
       prepareNextTurn: async (turn, signal) => {
         const next: NextTurn = { ...(await options.prepareNextTurn?.(turn, signal)) };
         const context = { ...next.context };
         if (this.systemPrompt !== current.systemPrompt) context.systemPrompt = current.systemPrompt = this.systemPrompt;
         if (this.model !== current.model) next.model = current.model = this.model;
-        if (this.#messagesReplaced) context.messages = this.#messages;
-        this.#messagesReplaced = false;
+        if (run.messagesReplaced) context.messages = this.#messages;
+        run.messagesReplaced = false;
         return { ...next, context };
       },
     };
@@ -308,7 +317,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   }
 
   #hear(subscriber: Subscriber, event: AgentEvent, run: ActiveRun): void | Promise<void> {
-    if (run.givenUp.has(subscriber) || !this.#subscribers.has(subscriber)) return undefined;
+    if (run.givenUp.has(subscriber) || !this.#subscribers.includes(subscriber)) return undefined;
     const fail = (error: unknown): void => this.#report(error, event);
     try {
       const returned: unknown = subscriber.listen(event);
@@ -331,10 +340,11 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       case "message_start":
       case "message_update":
         if (event.message.role === "assistant") this.#streamingMessage = event.message as AssistantMessage;
+        else run.incoming = copyMessage(event.message); // before a listener can write to it
         break;
       case "message_end":
         this.#streamingMessage = undefined;
-        this.#messages.push(copyMessage(event.message));
+        this.#messages.push(event.message.role === "assistant" ? copyMessage(event.message) : (run.incoming as AgentMessage));
         this.#messagesView = undefined;
         break;
       case "tool_execution_start":
@@ -355,13 +365,21 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   }
 
   #toMessage(message: string | AgentMessage): AgentMessage {
-    const made = typeof message === "string" ? userMessage(message, { timestamp: this.#now() }) : message;
+    const made = typeof message === "string" ? userMessage(message, { timestamp: readClock(this.#options) }) : message;
     assertPrompts([made]);
+    takeIn([made]);
     return made;
   }
 
-  #now(): number {
-    return (this.#options.now ?? Date.now)();
+  #toPrompts(prompt: Prompt, images: ImageContent[]): AgentMessage[] {
+    if (typeof prompt === "string") return [userMessage(prompt, { images, timestamp: readClock(this.#options) })];
+    const prompts = [prompt].flat() as AgentMessage[];
+    if (images.length === 0) return prompts;
+    const [only] = prompts;
+    if (prompts.length !== 1 || only?.role !== "user") {
+      throw new TurnLoopError("invalid_argument", `images go with a text or with one user message; got ${describe(prompt)}.`);
+    }
+    return [{ ...only, content: userMessage((only as UserMessage).content, { images }).content } as UserMessage];
   }
 
   #assertIdle(method: string): void {
@@ -392,11 +410,30 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
 
   #report(error: unknown, event: AgentEvent | QueueChange): void {
     try {
-      (this.#options.onListenerError ?? console.error)(error, event as never);
+      const { onListenerError } = this.#options;
+      const reported: unknown = onListenerError ? onListenerError.call(this.#options, error, event) : console.error(error);
+      if (isThenable(reported)) reported.then(undefined, () => {});
     } catch {
       // a reporter that throws has nobody to report to
     }
   }
+}
+
+/** The host's own hooks, also those of a class. */
+function hooksOf(options: object): Partial<AgentLoopConfig> {
+  const hooks: Record<string, unknown> = {};
+  for (const hook of HOOKS) {
+    const method: unknown = (options as Record<string, unknown>)[hook];
+    if (typeof method === "function") hooks[hook] = method.bind(options);
+  }
+  return hooks;
+}
+
+/** What a host's poll gave, and what waits. Nothing is taken from the queue when the loop would refuse the former. */
+function withQueued(polled: AgentMessage[] | undefined, queue: MessageQueue): AgentMessage[] {
+  if (polled !== undefined && polled !== null && !Array.isArray(polled)) return polled;
+  takeIn(polled ?? []);
+  return [...(polled ?? []), ...queue.take()];
 }
 
 interface Subscriber {
@@ -413,6 +450,9 @@ class ActiveRun {
   /** Lets the loop go on when an abort must not wait for listeners. */
   #release: (() => void) | undefined;
   readonly givenUp = new Set<Subscriber>();
+  messagesReplaced = false;
+  /** The prompt, steering message or tool result between its start and its end. */
+  incoming: AgentMessage | undefined;
   end: EndEvent | undefined;
 
   constructor(graceMs = DEFAULT_ABORT_GRACE_MS) {

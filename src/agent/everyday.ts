@@ -11,11 +11,17 @@ export function keepLast(n: number): (messages: AgentMessage[]) => AgentMessage[
   if (!(n >= 1)) throw new TurnLoopError("invalid_argument", `keepLast needs a number of at least 1; got ${describe(n)}.`);
   return (messages) => {
     let start = Math.max(0, messages.length - Math.floor(n));
-    while (start > 0 && messages[start]?.role === "toolResult") start--;
+    if (isLoose(messages, start)) while (start > 0 && messages[start]?.role !== "assistant") start--;
     const kept = messages.slice(start);
     const first = messages.findIndex((message) => message.role === "user");
     return first >= 0 && first < start ? [messages[first] as AgentMessage, ...kept] : kept;
   };
+}
+
+/** The first message for the model from here on is a result whose call comes before. */
+function isLoose(messages: readonly AgentMessage[], start: number): boolean {
+  const next = messages.slice(start).find(({ role }) => role === "user" || role === "assistant" || role === "toolResult");
+  return next?.role === "toolResult";
 }
 
 /**
@@ -59,9 +65,7 @@ export function parseTranscript(given: unknown): AgentMessage[] {
     }
   }
   if (!Array.isArray(value)) throw invalid("the transcript", "an array of messages", value);
-  value.forEach((message, index) => {
-    assertMessage(message, `[${index}]`);
-  });
+  for (let index = 0; index < value.length; index++) assertMessage(value[index], `[${index}]`);
   return value;
 }
 

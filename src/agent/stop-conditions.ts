@@ -55,14 +55,23 @@ function lastCalls(messages: readonly AgentMessage[], n: number): string[] {
     for (let c = made.length - 1; c >= 0 && calls.length < n; c--) {
       const { name, arguments: args } = made[c] as (typeof made)[number];
       const { content, isError } = results[c] ?? {};
-      calls.push(JSON.stringify([name, args, content, isError]));
+      calls.push(JSON.stringify([name, sorted(args), content, isError]));
     }
     results = [];
   }
   return calls;
 }
 
+/** The same arguments, in whatever order the model wrote them. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, item]) => [key, sorted(item)]);
+}
+
 function assertCount(name: string, n: unknown): void {
-  if (typeof n === "number" && n >= 1) return;
-  throw new TurnLoopError("invalid_argument", `${name} needs a number of at least 1; got ${describe(n)}.`);
+  if (Number.isInteger(n) && (n as number) >= 1) return;
+  throw new TurnLoopError("invalid_argument", `${name} needs a whole number of at least 1; got ${describe(n)}.`);
 }

@@ -1,18 +1,16 @@
 /** One attempt at a model call, read as far as nothing of it has been shown (SPEC 11). */
-import { errorText } from "../errors.js";
-import type { ModelErrorInfo } from "../messages.js";
-import type { AssistantMessageEvent, AssistantStream } from "../stream.js";
-
-type StreamEvent = AssistantMessageEvent<string>;
+import type { AssistantMessage, ModelErrorInfo } from "../messages.js";
+import type { AssistantStream } from "../stream.js";
+import { isFailed } from "../transcript.js";
+import { EventReader, type StreamEvent } from "./event-reader.js";
 
 /** What a call that failed before its first delta can be judged by. */
 interface AttemptFailure {
   info: ModelErrorInfo;
-  text: string;
   aborted: boolean;
 }
 
-export interface Attempt {
+interface Attempt {
   /** Set when the call failed before any non-empty delta. */
   failure?: AttemptFailure;
   /** Gives the events from the first one on; throws what the stream threw. */
@@ -24,44 +22,43 @@ const UNKNOWN: ModelErrorInfo = { kind: "unknown", retryable: false };
 /** Calls the model and reads up to the first non-empty delta, the terminal event, the end or a throw. */
 export async function beginAttempt(call: () => AssistantStream | Promise<AssistantStream>): Promise<Attempt> {
   const events: StreamEvent[] = [];
-  let iterator: AsyncIterator<StreamEvent> | undefined;
+  let reader: EventReader | undefined;
   try {
-    const stream = await call();
-    iterator = stream[Symbol.asyncIterator]();
-    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
-      const event = next.value;
+    reader = new EventReader(await call());
+    for (let event = await reader.next(); event; event = await reader.next()) {
       events.push(event);
-      if (event.type === "error")
-        return failed(event.error.errorInfo ?? UNKNOWN, event.error.errorMessage ?? "", event.reason === "aborted", events);
-      if (event.type === "done" || ("delta" in event && event.delta !== "")) return { replay: () => replay(events, iterator) };
+      const failure = failureOf(event);
+      if (failure) {
+        reader.close();
+        return { failure, replay: () => replay(events) };
+      }
+      const opened = reader;
+      if (event.type === "done" || ("delta" in event && event.delta)) return { replay: () => replay(events, opened) };
     }
-    const message = await stream.result?.();
-    if (message) events.push(terminalEvent(message));
-    return { replay: () => replay(events) };
+    return { failure: { info: UNKNOWN, aborted: false }, replay: () => replay(events) };
   } catch (error) {
-    const { errorInfo } = Object(error) as { errorInfo?: ModelErrorInfo };
-    const aborted = (Object(error) as { name?: unknown }).name === "AbortError";
-    return failed(errorInfo ?? UNKNOWN, errorText(error), aborted, events, { error });
+    reader?.close();
+    const { errorInfo, name } = Object(error) as { errorInfo?: ModelErrorInfo; name?: unknown };
+    return { failure: judge(errorInfo, name === "AbortError"), replay: () => replay(events, undefined, { error }) };
   }
 }
 
-function failed(info: ModelErrorInfo, text: string, aborted: boolean, events: StreamEvent[], thrown?: { error: unknown }): Attempt {
-  return { failure: { info, text, aborted: aborted || info.kind === "aborted" }, replay: () => replay(events, undefined, thrown) };
+function failureOf(event: StreamEvent): AttemptFailure | undefined {
+  if (event.type === "error") return judge(event.error?.errorInfo, event.reason === "aborted");
+  const message: AssistantMessage<string> | undefined = event.type === "done" ? event.message : undefined;
+  return message && isFailed(message) ? judge(message.errorInfo, message.stopReason === "aborted") : undefined;
 }
 
-function terminalEvent(message: Awaited<ReturnType<NonNullable<AssistantStream["result"]>>>): StreamEvent {
-  const { stopReason } = message;
-  if (stopReason === "error" || stopReason === "aborted") return { type: "error", reason: stopReason, error: message };
-  return { type: "done", reason: stopReason, message };
+function judge(info: ModelErrorInfo = UNKNOWN, aborted: boolean): AttemptFailure {
+  return { info, aborted: aborted || info.kind === "aborted" };
 }
 
-async function* replay(events: StreamEvent[], rest?: AsyncIterator<StreamEvent>, thrown?: { error: unknown }): AsyncGenerator<StreamEvent> {
+async function* replay(events: StreamEvent[], rest?: EventReader, thrown?: { error: unknown }): AsyncGenerator<StreamEvent> {
   try {
     yield* events;
     if (thrown) throw thrown.error;
-    if (!rest) return;
-    for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
+    for (let event = await rest?.next(); event; event = await rest?.next()) yield event;
   } finally {
-    await rest?.return?.();
+    rest?.close();
   }
 }

@@ -10,7 +10,7 @@ export interface FallbackCandidate {
 
 /** Tries the candidates in order: the next one when one fails before any non-empty delta, whatever the failure, an abort aside (SPEC 11.3). */
 export function withFallback(candidates: readonly FallbackCandidate[]): StreamFn {
-  if (!Array.isArray(candidates) || candidates.length === 0 || candidates.some(({ streamFn }) => typeof streamFn !== "function")) {
+  if (!Array.isArray(candidates) || candidates.length === 0 || candidates.some((candidate) => typeof candidate?.streamFn !== "function")) {
     throw new TurnLoopError("invalid_argument", `withFallback needs at least one { streamFn, model? }; got ${describe(candidates)}.`);
   }
   return async function* fallingBack(model, context, options) {

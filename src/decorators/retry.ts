@@ -1,5 +1,5 @@
 import { describe, errorText, TurnLoopError } from "../errors.js";
-import { pause } from "../loop/abort.js";
+import { isThenable, pause } from "../loop/abort.js";
 import { AssistantMessageBuilder } from "../message-builder.js";
 import type { ModelErrorInfo } from "../messages.js";
 import type { StreamFn } from "../stream.js";
@@ -14,7 +14,7 @@ export interface RetryOptions {
   maxDelayMs?: number;
   /** Decides in place of `info.retryable`. `attempt` counts from 1; `info` is `unknown` for failures that say nothing. */
   shouldRetry?(info: ModelErrorInfo, attempt: number): boolean;
-  /** Called before each wait. */
+  /** Called before each wait. What it throws is ignored. */
   onRetry?(retry: { attempt: number; delayMs: number; info: ModelErrorInfo }): void;
 }
 
@@ -32,10 +32,10 @@ export function withRetry(streamFn: StreamFn, options: RetryOptions = {}): Strea
     const signal = streamOptions?.signal;
     for (let attempt = 1; ; attempt++) {
       const { failure, replay } = await beginAttempt(() => streamFn(model, context, streamOptions));
-      const again = failure && !failure.aborted && !signal?.aborted && attempt <= maxRetries && shouldRetry(failure.info, attempt);
+      const again = failure && !failure.aborted && !signal?.aborted && attempt <= maxRetries && shouldRetry(failure.info, attempt) === true;
       if (!again) return yield* replay();
       const delayMs = waitBefore(attempt, failure.info, minDelayMs, maxDelayMs);
-      onRetry?.({ attempt, delayMs, info: failure.info });
+      tell(onRetry, { attempt, delayMs, info: failure.info });
       if (!(await pause(delayMs, signal))) {
         const error = Object.assign(new Error(`aborted: ${errorText(signal?.reason)}`), { name: "AbortError" });
         return yield* new AssistantMessageBuilder(model).fail(error);
@@ -44,7 +44,18 @@ export function withRetry(streamFn: StreamFn, options: RetryOptions = {}): Strea
   };
 }
 
+/** A host that cannot be told must not cost the call its next attempt. */
+function tell(onRetry: RetryOptions["onRetry"], retry: { attempt: number; delayMs: number; info: ModelErrorInfo }): void {
+  try {
+    const told: unknown = onRetry?.(retry);
+    if (isThenable(told)) told.then(undefined, () => {});
+  } catch {
+    // its own affair
+  }
+}
+
 function waitBefore(attempt: number, { retryAfterMs = 0 }: ModelErrorInfo, minDelayMs: number, maxDelayMs: number): number {
   const backoff = minDelayMs * 2 ** (attempt - 1) * (1 + Math.random());
-  return Math.max(minDelayMs, Math.min(Math.max(backoff, retryAfterMs), maxDelayMs));
+  const asked = retryAfterMs > 0 ? retryAfterMs : 0;
+  return Math.max(minDelayMs, Math.min(Math.max(backoff, asked), maxDelayMs));
 }

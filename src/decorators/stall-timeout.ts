@@ -1,7 +1,9 @@
+import { errorText } from "../errors.js";
 import { startTimer } from "../loop/abort.js";
 import { AssistantMessageBuilder } from "../message-builder.js";
 import type { AssistantMessage, ModelErrorInfo } from "../messages.js";
-import type { AssistantMessageEvent, StreamFn } from "../stream.js";
+import type { Model, StreamFn } from "../stream.js";
+import { EventReader, type StreamEvent } from "./event-reader.js";
 
 export interface StallTimeoutOptions {
   /** Milliseconds from the call to its first event. 0, negative or NaN: no limit. */
@@ -9,8 +11,6 @@ export interface StallTimeoutOptions {
   /** Milliseconds between two events; the time the reader takes does not count. 0, negative or NaN: no limit. */
   idleMs?: number;
 }
-
-const STALLED: unique symbol = Symbol("stalled");
 
 /**
  * Turns a silent stream into a retryable error of kind `timeout`: what came is kept, the call's signal is aborted
@@ -24,47 +24,73 @@ export function withStallTimeout(streamFn: StreamFn, { firstEventMs = 0, idleMs 
     if (caller?.aborted) forward();
     else caller?.addEventListener("abort", forward);
     let partial: AssistantMessage<string> | undefined;
-    let iterator: AsyncIterator<AssistantMessageEvent<string>> | undefined;
-    let limit = firstEventMs;
+    let reader: EventReader | undefined;
+    const open = async (): Promise<StreamEvent | undefined> => {
+      reader = new EventReader(await streamFn(model, context, { ...options, signal: controller.signal }));
+      return reader.next();
+    };
     try {
-      const calling = Promise.resolve(streamFn(model, context, { ...options, signal: controller.signal }));
-      const opened = await within(
-        limit,
-        calling.then((stream) => stream[Symbol.asyncIterator]()),
-      );
-      if (opened !== STALLED) iterator = opened;
-      for (;;) {
-        const next = iterator ? await within(limit, iterator.next()) : STALLED;
-        if (next === STALLED) break;
-        if (next.done) return;
+      let limit = firstEventMs;
+      for (let waiting = open(); ; waiting = (reader as EventReader).next()) {
+        const event = await within(limit, waiting, controller.signal);
+        if (event === STALLED || event === ABORTED) {
+          const stalled = event === STALLED;
+          const text = stalled ? `The model sent nothing for ${limit} ms.` : `aborted: ${errorText(caller?.reason)}`;
+          if (stalled) controller.abort(new Error(text));
+          return yield* failed(
+            model,
+            partial,
+            text,
+            stalled ? { kind: "timeout", retryable: true } : { kind: "aborted", retryable: false },
+          );
+        }
+        if (!event) return;
         limit = idleMs;
-        if ("partial" in next.value) partial = next.value.partial;
-        yield next.value;
+        if ("partial" in event) partial = event.partial;
+        yield event;
       }
-      const text = `The model sent nothing for ${limit} ms.`;
-      controller.abort(new Error(text));
-      const info: ModelErrorInfo = { kind: "timeout", retryable: true };
-      const [start, error] = new AssistantMessageBuilder(model).fail(new Error(text), info);
-      if (!partial) yield start as AssistantMessageEvent<string>;
-      yield withPartial(error as AssistantMessageEvent<string>, partial);
     } finally {
       caller?.removeEventListener("abort", forward);
-      Promise.resolve(iterator?.return?.()).catch(() => {});
+      reader?.close();
     }
   };
 }
 
-function withPartial(event: AssistantMessageEvent<string>, partial: AssistantMessage<string> | undefined): AssistantMessageEvent<string> {
-  if (event.type !== "error" || !partial) return event;
-  const { stopReason, errorMessage, errorInfo } = event.error;
-  return { ...event, error: { ...partial, stopReason, errorMessage, errorInfo } };
+/** The end of a call that was given up: what came, or a start of its own. */
+function failed(model: Model, partial: AssistantMessage<string> | undefined, text: string, info: ModelErrorInfo): StreamEvent[] {
+  const events: StreamEvent[] = new AssistantMessageBuilder(model).fail(new Error(text), info);
+  const error = events[events.length - 1];
+  if (!partial || error?.type !== "error") return events;
+  const { stopReason, errorMessage, errorInfo } = error.error;
+  return [{ ...error, error: { ...partial, stopReason, errorMessage, errorInfo } }];
 }
 
-/** The value, or STALLED when it takes longer than the limit. */
-function within<T>(ms: number, value: Promise<T>): Promise<T | typeof STALLED> {
-  if (!(ms > 0)) return value;
+const STALLED: unique symbol = Symbol("stalled");
+const ABORTED: unique symbol = Symbol("aborted");
+
+/** The value, STALLED when it takes longer than the limit, or ABORTED. What comes later is ignored, also a rejection. */
+function within<T>(ms: number, value: Promise<T>, signal: AbortSignal): Promise<T | typeof STALLED | typeof ABORTED> {
   return new Promise((resolve, reject) => {
-    const timer = startTimer(() => resolve(STALLED), ms);
-    value.then(resolve, reject).finally(() => clearTimeout(timer));
+    const timer = ms > 0 ? startTimer(() => resolve(STALLED), ms) : undefined;
+    const settle = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+    };
+    const onAbort = (): void => {
+      settle();
+      resolve(ABORTED);
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort);
+    value.then(
+      (settled) => {
+        settle();
+        resolve(settled);
+      },
+      (error: unknown) => {
+        settle();
+        reject(error);
+      },
+    );
   });
 }

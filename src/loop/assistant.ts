@@ -176,7 +176,7 @@ class AnswerReader {
     this.#stopListening();
     clearTimeout(this.#resultTimer);
     const answer = { message, shown: copyAnswer(message, this.#run.hasExtras) };
-    if (!this.#snapshots) delivery.deliver({ type: "message_start", message: answer.shown });
+    if (!this.#snapshots) delivery.deliver({ type: "message_start", message: copyAnswer(message, this.#run.hasExtras) });
     if (delivery.deliver({ type: "message_end", message: answer.shown })) delivery.delivered().then(() => this.#resolve(answer));
     else this.#resolve(answer);
     this.#closeIterator();

@@ -78,7 +78,7 @@ export function reusable(tools: Iterable<AgentTool> | undefined): Iterable<Agent
 }
 
 /** A clock that throws must not cost a run its end. */
-function readClock(config: AgentLoopConfig): number {
+export function readClock(config: Pick<AgentLoopConfig, "now">): number {
   try {
     return config.now ? config.now() : Date.now();
   } catch {
@@ -193,7 +193,7 @@ function assertArguments(context: unknown, config: unknown, emit: unknown, signa
   );
 }
 
-const HOOKS = [
+export const HOOKS = [
   "convertToLlm",
   "transformContext",
   "getApiKey",
@@ -206,7 +206,7 @@ const HOOKS = [
   "now",
 ] as const;
 
-function isSignal(signal: unknown): boolean {
+export function isSignal(signal: unknown): boolean {
   if (signal === undefined || signal === null) return true;
   const { addEventListener, removeEventListener } = signal as AbortSignal;
   return typeof addEventListener === "function" && typeof removeEventListener === "function";

@@ -1,21 +1,12 @@
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { build, type Options } from "tsup";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import examplesConfig from "../../tsup.examples.config.js";
+import { build } from "tsup";
+import { describe, expect, test } from "vitest";
+import { bundleDemo, demo, start } from "./demo.js";
 import { workspaceOf } from "./helpers.js";
 
-/** The demo as `npm run demo` bundles it, in a folder of this test's own. */
-const bundle = mkdtempSync(join(tmpdir(), "turnloop-demo-"));
-
-beforeAll(async () => {
-  writeFileSync(join(bundle, "package.json"), '{ "type": "module" }');
-  await build({ ...(examplesConfig as Options), outDir: bundle, clean: false, noExternal: [/./], config: false, silent: true });
-}, 60_000);
-afterAll(() => rmSync(bundle, { recursive: true, force: true }));
+const bundle = bundleDemo();
 
 test("the offline model and the calculator run in a browser: they import nothing of Node", async () => {
   const entry = { model: "examples/offline-model.ts", calculator: "examples/calculator.ts" };
@@ -27,32 +18,6 @@ test("the offline model and the calculator run in a browser: they import nothing
     expect(code).not.toMatch(/^import |\brequire\(/m);
   }
 });
-
-interface Finished {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
-
-function start(root: string, args: string[]): { child: ChildProcessWithoutNullStreams; finished: Promise<Finished> } {
-  const child = spawn(process.execPath, [join(bundle, "chat.js"), ...args], { cwd: root });
-  const output = { stdout: "", stderr: "" };
-  child.stdout.on("data", (chunk: Buffer) => {
-    output.stdout += chunk.toString();
-  });
-  child.stderr.on("data", (chunk: Buffer) => {
-    output.stderr += chunk.toString();
-  });
-  const finished = once(child, "close").then(([code]) => ({ code: code as number | null, ...output }));
-  return { child, finished };
-}
-
-/** Runs the demo with this standard input. */
-function demo(root: string, args: string[], input = ""): Promise<Finished> {
-  const { child, finished } = start(root, args);
-  child.stdin.end(input);
-  return finished;
-}
 
 describe("one question", () => {
   test("the answer goes to the standard output, everything else to the standard error", async () => {
@@ -84,9 +49,17 @@ describe("one question", () => {
 describe("standard input", () => {
   test("each line is a question of one conversation", async () => {
     const root = workspaceOf({ "a.txt": "one\n" });
-    const { code, stdout } = await demo(root, [], "how does a.txt begin?\n\n  how many lines does it have?");
+    const { code, stdout } = await demo(root, [], { input: "how does a.txt begin?\n\n  how many lines does it have?" });
     expect(code).toBe(0);
     expect(stdout).toBe("a.txt begins:\n    one\n\na.txt has 1 line (4 bytes).\n");
+  });
+
+  test("commands work there too, and say what they did on the standard error", async () => {
+    const input = "/later what is 1+1?\n/tools off calculate\nwhat is 2+2?\n/quit\nwhat is 3+3?\n";
+    const { code, stdout, stderr } = await demo(workspaceOf({}), [], { input });
+    expect(code).toBe(0);
+    expect(stdout).toBe('1+1 = 2\n\n\nI could not calculate 2+2: There is no tool "calculate" here.\n\n');
+    expect(stderr).toContain("\ncalculate is off from the next turn on.\n");
   });
 
   test("no line at all is said", async () => {
@@ -144,11 +117,27 @@ describe("usage", () => {
     }
   });
 
-  test.each([
-    [["--model", "x"], `Unknown option '--model'. Put a question that begins with "-" after "--"; --help shows the usage.\n`],
+  test.each<[string[], string, Record<string, string>?]>([
+    [["--modle", "x"], `Unknown option '--modle'. Put a question that begins with "-" after "--"; --help shows the usage.\n`],
     [["-x"], `Unknown option '-x'. Put a question that begins with "-" after "--"; --help shows the usage.\n`],
+    [["--model"], `Option '--model <value>' argument missing. Put a question that begins with "-" after "--"; --help shows the usage.\n`],
+    [["--model", "x"], "--model needs a server; set OPENAI_BASE_URL, OPENAI_API_KEY or both. --help shows the usage.\n"],
+    [["--model", " "], "--model is empty; expected the name of a model. --help shows the usage.\n", { OPENAI_API_KEY: "k" }],
+    [
+      ["--model", "x"],
+      'OPENAI_BASE_URL must be a web address such as http://localhost:11434/v1; got "localhost:1". --help shows the usage.\n',
+      { OPENAI_BASE_URL: "localhost:1" },
+    ],
     [[" "], "The question is empty; expected some words. --help shows the usage.\n"],
-  ])("%j is refused in one line", async (args, stderr) => {
-    expect(await demo(workspaceOf({}), args)).toEqual({ code: 2, stdout: "", stderr });
+  ])("%j is refused in one line", async (args, stderr, env = {}) => {
+    expect(await demo(workspaceOf({}), args, { env })).toEqual({ code: 2, stdout: "", stderr });
   });
+});
+
+test("a server without the package of its client is one line too; the offline model never needs it", async () => {
+  const env = { OPENAI_API_KEY: "k" };
+  const { code, stdout, stderr } = await demo(workspaceOf({}), ["--model", "x", "hi"], { env });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^error: .*Install it: npm install openai\..*\n$/);
+  expect(await demo(workspaceOf({}), ["what is 1+1?"], { env })).toMatchObject({ code: 0, stdout: "1+1 = 2\n" });
 });

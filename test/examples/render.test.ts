@@ -1,8 +1,8 @@
 import { Writable } from "node:stream";
-import { type AgentTool, runAgentLoop, userMessage } from "turnloop";
+import { type AgentEvent, type AgentTool, runAgentLoop, userMessage } from "turnloop";
 import { type ScriptedAnswer, scriptedModel } from "turnloop/testing";
 import { describe, expect, test } from "vitest";
-import { createRenderer } from "../../examples/render.js";
+import { Renderer } from "../../examples/render.js";
 import { MODEL } from "./helpers.js";
 
 class Collected extends Writable {
@@ -44,15 +44,22 @@ const ANSWERS: ScriptedAnswer[] = [
   "It is there.",
 ];
 
-async function run(answers: ScriptedAnswer[], render: ReturnType<typeof createRenderer>, signal?: AbortSignal): Promise<void> {
+async function run(answers: ScriptedAnswer[], renderer: Pick<Renderer, "show">, signal?: AbortSignal): Promise<void> {
   const context = { systemPrompt: "", messages: [], tools: [look] };
-  await runAgentLoop([userMessage("Is it there?")], context, { model: MODEL }, render, signal, scriptedModel(answers));
+  await runAgentLoop(
+    [userMessage("Is it there?")],
+    context,
+    { model: MODEL },
+    (event) => renderer.show(event),
+    signal,
+    scriptedModel(answers),
+  );
 }
 
 describe("apart", () => {
   test("the answer alone on one stream, everything else on the other, without colours", async () => {
     const [answer, activity] = [new Collected(), new Collected()];
-    await run(ANSWERS, createRenderer({ answer, activity, terminal: false, colours: false, now: steppingClock() }));
+    await run(ANSWERS, new Renderer({ answer, activity, terminal: false, colours: false, now: steppingClock() }));
     expect(answer.text).toBe("Looking.\nIt is there.\n");
     expect(activity.text).toBe(
       [
@@ -70,26 +77,47 @@ describe("apart", () => {
 
   test("a failed run and a stopped run", async () => {
     const [answer, activity] = [new Collected(), new Collected()];
-    const render = createRenderer({ answer, activity, terminal: false, colours: false, now: steppingClock() });
+    const render = new Renderer({ answer, activity, terminal: false, colours: false, now: steppingClock() });
     await run([{ content: ["Half an"], errorMessage: "no more" }], render);
     await run(["Never said."], render, AbortSignal.abort("enough"));
     expect(answer.text).toBe("Half an\n");
-    expect(activity.text).toBe("error: no more\n100 ms, 1 turn, 0 tool calls\nstopped\n100 ms, 1 turn, 0 tool calls\n");
+    expect(activity.text).toBe("error: no more\nstopped\n100 ms, 1 turn, 0 tool calls\n");
+  });
+
+  test("a failure is one line, in the words of the host", async () => {
+    const activity = new Collected();
+    const explain = ({ message }: { message: string }): string => `Sorry:\n${message}\x1b[2J\n${"x".repeat(500)}`;
+    const renderer = new Renderer({ answer: activity, activity, terminal: true, colours: false, explain });
+    await run([{ content: [], errorMessage: "a\nb" }], renderer);
+    expect(activity.text).toMatch(/^error: Sorry: a b�\[2J x+…\n$/);
+    expect(activity.text.length).toBeLessThan(320);
+  });
+
+  test("a notice begins a line of its own, also inside an answer", async () => {
+    const screen = new Collected();
+    const renderer = new Renderer({ answer: screen, activity: screen, terminal: true, colours: false });
+    const show = (event: AgentEvent): void => {
+      renderer.show(event);
+      if (event.type === "message_update" && event.assistantMessageEvent.type === "text_delta") renderer.notice("by the way");
+    };
+    await run(["Whole."], { show });
+    expect(screen.text).toMatch(/^\nWhole\.\nby the way\n/);
   });
 
   test("an answer that does not stream is shown", async () => {
     const answer = new Collected();
-    const render = createRenderer({ answer, activity: new Collected(), terminal: false, colours: false });
-    await run(["All at once."], (event) => {
-      if (event.type !== "message_update") render(event);
-    });
+    const render = new Renderer({ answer, activity: new Collected(), terminal: false, colours: false });
+    const show = (event: AgentEvent): void => {
+      if (event.type !== "message_update") render.show(event);
+    };
+    await run(["All at once."], { show });
     expect(answer.text).toBe("All at once.\n");
   });
 
   test("long arguments and results are shortened", async () => {
     const activity = new Collected();
     const long = "x".repeat(500);
-    const render = createRenderer({ answer: new Collected(), activity, terminal: false, colours: false });
+    const render = new Renderer({ answer: new Collected(), activity, terminal: false, colours: false });
     await run([[{ toolCall: "look", args: { path: long } }, { toolCall: long }], "Done."], render);
     for (const line of activity.text.split("\n").filter((text) => !text.startsWith("→ xxx"))) expect(line.length).toBeLessThan(120);
   });
@@ -98,7 +126,7 @@ describe("apart", () => {
 describe("in a terminal", () => {
   test("colours, a blank line around the answer, progress that is written over", async () => {
     const screen = new Collected();
-    await run(ANSWERS, createRenderer({ answer: screen, activity: screen, terminal: true, colours: true, now: steppingClock() }));
+    await run(ANSWERS, new Renderer({ answer: screen, activity: screen, terminal: true, colours: true, now: steppingClock() }));
     expect(screen.text.replaceAll("\x1b", "ESC")).toBe(
       [
         "ESC[2mLet me look.ESC[0m",
@@ -120,7 +148,7 @@ describe("in a terminal", () => {
     for (const colours of [true, false]) {
       const screen = new Collected();
       const answers = [[{ thinking: "\x1b[2J" }, { toolCall: "\x1b[2J", args: { path: "\u009b2J" } }], "red: \x1b[31m\ttab\n"];
-      await run(answers, createRenderer({ answer: screen, activity: screen, terminal: true, colours }));
+      await run(answers, new Renderer({ answer: screen, activity: screen, terminal: true, colours }));
       expect(screen.text).toContain("red: �[31m\ttab\n");
       expect(screen.text).toContain('path: "�2J"');
       expect(screen.text).not.toContain("\x1b[2J");
@@ -129,7 +157,7 @@ describe("in a terminal", () => {
 
   test("without colours progress has lines of its own", async () => {
     const screen = new Collected();
-    await run(ANSWERS, createRenderer({ answer: screen, activity: screen, terminal: true, colours: false, now: steppingClock() }));
+    await run(ANSWERS, new Renderer({ answer: screen, activity: screen, terminal: true, colours: false, now: steppingClock() }));
     expect(screen.text).toContain("\n… look: half way\n✓ look: found (200 ms)\n");
     expect(screen.text).not.toContain("\x1b");
   });

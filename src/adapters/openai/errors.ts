@@ -1,0 +1,92 @@
+/** What went wrong, read from an error's shape: the vendor's classes may come from another copy of its package (SPEC 12.1). */
+import { errorText } from "../../errors.js";
+import type { ModelErrorInfo } from "../../messages.js";
+
+type Kind = ModelErrorInfo["kind"];
+
+const RETRYABLE: readonly Kind[] = ["rate_limit", "overloaded", "network", "timeout"];
+
+const CONTEXT =
+  /context[ _-]?(length|window|size)|maximum (context|prompt length)|(prompt|input) is too long|exceeds? the (model'?s )?(maximum|context)/i;
+const OVERLOAD = /overloaded|server[ _]busy|at capacity/i;
+const FILTER = /content[ _]?(filter|policy)|responsible_?ai|safety system/i;
+const TIMEOUT = /timed? ?out|timeout/i;
+const CONNECTION =
+  /connection|connect |fetch failed|failed to fetch|load failed|terminated|network|socket|premature|ECONN|ENOTFOUND|EAI_AGAIN|EPIPE/i;
+
+/** The kind, status and waiting time of what the client threw. */
+export function errorInfo(thrown: unknown): ModelErrorInfo {
+  const error = Object(thrown) as Record<string, unknown>;
+  const status = statusOf(error);
+  const words = [error["code"], error["type"], explain(thrown)].filter((word) => typeof word === "string").join(" ");
+  const kind = kindOf(status, words, error);
+  const retryAfterMs = retryAfter(error["headers"]);
+  return {
+    kind,
+    ...(status === undefined ? {} : { status }),
+    // a used-up budget does not come back by waiting
+    retryable: RETRYABLE.includes(kind) && error["code"] !== "insufficient_quota",
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+}
+
+/** The error's text with that of its innermost cause: "Connection error." alone says too little. */
+export function explain(thrown: unknown): string {
+  const text = errorText(thrown);
+  let cause = (Object(thrown) as { cause?: unknown }).cause;
+  for (let depth = 0; depth < 5; depth++) {
+    const inner = (Object(cause) as { cause?: unknown }).cause;
+    if (inner === undefined || inner === null) break;
+    cause = inner;
+  }
+  if (cause === undefined || cause === null) return text;
+  const { code } = Object(cause) as { code?: unknown };
+  const reason = errorText(cause);
+  const detail = typeof code === "string" && !reason.includes(code) ? `${reason}, ${code}` : reason;
+  return text.includes(detail) ? text : `${text} (${detail})`;
+}
+
+function kindOf(status: number | undefined, words: string, error: Record<string, unknown>): Kind {
+  if (status === 401 || status === 403) return FILTER.test(words) ? "refusal" : "auth";
+  if (status === 429) return "rate_limit";
+  if (CONTEXT.test(words)) return "context_overflow";
+  if (status === 503 || status === 529 || OVERLOAD.test(words)) return "overloaded";
+  if (status === 408 || status === 504) return "timeout";
+  if (status !== undefined && status >= 500) return "network";
+  if (FILTER.test(words)) return "refusal";
+  if (status !== undefined && status >= 400) return "invalid_request";
+  if (/rate[ _]limit/i.test(words)) return "rate_limit";
+  if (/missing credentials|invalid_api_key|authentication/i.test(words)) return "auth";
+  if (/invalid_request/i.test(words)) return "invalid_request";
+  if (TIMEOUT.test(words)) return "timeout";
+  // a line that is not JSON is a body damaged on its way
+  const broken = error["name"] === "SyntaxError" || /server_error|internal_error/i.test(words) || CONNECTION.test(words);
+  return broken ? "network" : "unknown";
+}
+
+/** The HTTP status; for an error inside the stream its code, which gateways fill with one. */
+function statusOf(error: Record<string, unknown>): number | undefined {
+  for (const value of [error["status"], error["code"]]) {
+    const status = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value;
+    if (typeof status === "number" && status >= 400 && status < 600) return status;
+  }
+  return undefined;
+}
+
+/** `retry-after-ms`, or `retry-after` in seconds or as a date. */
+function retryAfter(headers: unknown): number | undefined {
+  const ms = header(headers, "retry-after-ms");
+  if (ms !== undefined && Number(ms) >= 0) return Number(ms);
+  const after = header(headers, "retry-after");
+  if (after === undefined) return undefined;
+  const wait = Number(after) >= 0 ? Number(after) * 1000 : Date.parse(after) - Date.now();
+  return Number.isFinite(wait) ? Math.max(0, Math.round(wait)) : undefined;
+}
+
+/** One header, of a Headers object or a plain one. */
+function header(headers: unknown, name: string): string | undefined {
+  if (typeof headers !== "object" || headers === null) return undefined;
+  const { get } = headers as { get?: unknown };
+  const value = typeof get === "function" ? get.call(headers, name) : (headers as Record<string, unknown>)[name];
+  return typeof value === "string" && value.trim() !== "" ? value : undefined;
+}

@@ -1,0 +1,67 @@
+/** A stream read event by event, as the loop itself would take it (SPEC 3.1, 3.3, 3.4). */
+import { isThenable } from "../loop/abort.js";
+import type { AssistantMessage } from "../messages.js";
+import type { AssistantMessageEvent, AssistantStream } from "../stream.js";
+
+export type StreamEvent = AssistantMessageEvent<string>;
+
+/** How long `result()` may take when a stream ended without a terminal event. */
+const RESULT_TIMEOUT_MS = 1000;
+
+export class EventReader {
+  readonly #stream: AssistantStream;
+  readonly #iterator: AsyncIterator<StreamEvent>;
+  #ended = false;
+
+  constructor(stream: AssistantStream) {
+    this.#stream = stream;
+    this.#iterator = stream[Symbol.asyncIterator]();
+  }
+
+  /** The next event, the terminal one last; undefined when there is none. */
+  async next(): Promise<StreamEvent | undefined> {
+    while (!this.#ended) {
+      const next = await this.#iterator.next();
+      if (next.done) return this.#end(await this.#result());
+      const event: StreamEvent | undefined = next.value;
+      if (event?.type === "done" || event?.type === "error") return this.#end(event);
+      if (typeof event === "object" && event !== null) return event;
+    }
+    return undefined;
+  }
+
+  /** Lets the stream clean up; nobody waits for that. */
+  close(): void {
+    try {
+      const closed: unknown = this.#iterator.return?.();
+      if (isThenable(closed)) closed.then(undefined, () => {});
+    } catch {
+      // there is nobody to tell
+    }
+  }
+
+  #end(event: StreamEvent | undefined): StreamEvent | undefined {
+    this.#ended = true;
+    return event;
+  }
+
+  async #result(): Promise<StreamEvent | undefined> {
+    if (typeof this.#stream.result !== "function") return undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const timeout = new Promise<undefined>((resolve) => {
+      timer = setTimeout(resolve, RESULT_TIMEOUT_MS, undefined);
+    });
+    try {
+      const message: AssistantMessage<string> | undefined = await Promise.race([this.#stream.result(), timeout]);
+      return message && terminalEvent(message);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function terminalEvent(message: AssistantMessage<string>): StreamEvent {
+  const { stopReason } = message;
+  if (stopReason === "error" || stopReason === "aborted") return { type: "error", reason: stopReason, error: message };
+  return { type: "done", reason: stopReason, message };
+}

@@ -1,0 +1,164 @@
+import OpenAI from "openai";
+import type { AssistantMessage, LlmContext, Message, Model, StreamFn, StreamOptions, ToolCall } from "turnloop";
+import { openaiChat } from "turnloop/openai";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ask, hi, model, quiet, type RawServer, rawServer, stop, text } from "./helpers.js";
+
+// SPEC 12.1, 12.2
+describe("openaiChat as a server sees it", () => {
+  let server: RawServer;
+  let streamFn: StreamFn;
+
+  beforeEach(async () => {
+    server = await rawServer();
+    streamFn = openaiChat({ ...quiet, baseURL: server.url });
+  });
+  afterEach(() => server.close());
+
+  it("uses the key and headers of each call", async () => {
+    const answer = (res: { end(body: string): unknown }): void => void res.end(text("ok") + stop);
+    server.answer(answer, answer, answer, answer, answer);
+    const own = new OpenAI({ apiKey: "own", baseURL: server.url, logLevel: "off" });
+    await Promise.all([ask(streamFn, { apiKey: "key-1" }), ask(streamFn, { apiKey: "key-2", headers: { "x-team": "blue" } })]);
+    await ask(streamFn);
+    await ask(openaiChat({ client: own }), { apiKey: "key-3" });
+    await ask(openaiChat({ client: own }));
+    const sent = server.requests.map(({ headers }) => `${headers.authorization} ${headers["x-team"] ?? ""}`.trim());
+    expect(sent.slice(0, 2).sort()).toEqual(["Bearer key-1", "Bearer key-2 blue"]);
+    expect(sent.slice(2)).toEqual(["Bearer key-0", "Bearer key-3", "Bearer own"]);
+  });
+
+  it("turns off the retries of a client of the host's own", async () => {
+    server.answer((res) => void res.writeHead(503).end());
+    const client = new OpenAI({ apiKey: "own", baseURL: server.url, maxRetries: 5, logLevel: "off" });
+    expect((await ask(openaiChat({ client }), { apiKey: "k" })).message.errorInfo?.kind).toBe("overloaded");
+    expect(server.requests).toHaveLength(1);
+  });
+
+  async function sent(context: Partial<LlmContext>, options?: StreamOptions, to = model): Promise<any> {
+    server.answer((res) => void res.end(text("ok") + stop));
+    await ask(streamFn, options, { ...hi, ...context }, to);
+    return server.requests.at(-1)?.body;
+  }
+
+  it("maps options, and passes on those it does not know", async () => {
+    const tools = [{ name: "t", description: "d", parameters: { type: "object" } }];
+    const common = { apiKey: "k", sessionId: "s", maxTokens: 9, temperature: 0, reasoning: "low", seed: 7, top_p: 0.5 } as const;
+    const { messages, ...body } = await sent({ tools }, { ...common, toolChoice: { name: "t" } });
+    expect(body).toEqual({
+      model: "gpt-test",
+      stream: true,
+      stream_options: { include_usage: true },
+      max_tokens: 9,
+      temperature: 0,
+      reasoning_effort: "low",
+      seed: 7,
+      top_p: 0.5,
+      tool_choice: { type: "function", function: { name: "t" } },
+      tools: [{ type: "function", function: tools[0] }],
+    });
+    for (const toolChoice of ["auto", "none", "required"] as const)
+      expect((await sent({ tools }, { toolChoice })).tool_choice).toBe(toolChoice);
+    expect(Object.keys(await sent({ tools: [] }, { toolChoice: "required", stream_options: undefined })).sort()).toEqual([
+      "messages",
+      "model",
+      "stream",
+    ]);
+  });
+
+  it.each([
+    ["https://api.openai.com/v1", "max_completion_tokens"],
+    ["https://me.openai.azure.com/openai", "max_completion_tokens"],
+    ["http://localhost:11434/v1", "max_tokens"],
+    ["https://openai.com.example.org/v1", "max_tokens"],
+  ])("asks %s for %s", async (baseURL, field) => {
+    const fetch = vi.fn(async (_url: unknown, _init?: RequestInit) => new Response(text("ok") + stop));
+    await ask(openaiChat({ ...quiet, baseURL, fetch }), { maxTokens: 5 });
+    expect(JSON.parse(String(fetch.mock.calls[0]?.[1]?.body))).toMatchObject({ [field]: 5 });
+  });
+
+  const assistant = (content: AssistantMessage["content"], from = model): AssistantMessage => ({
+    role: "assistant",
+    content,
+    api: from.api ?? "",
+    provider: from.provider,
+    model: from.id,
+    stopReason: "stop",
+    timestamp: 1,
+    usage: {
+      input: 0,
+      output: 0,
+      cacheRead: 0,
+      cacheWrite: 0,
+      totalTokens: 0,
+      cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
+    },
+  });
+  const result = (toolCallId: string, content: (Message & { role: "toolResult" })["content"]): Message => ({
+    role: "toolResult",
+    toolCallId,
+    toolName: "shot",
+    content,
+    isError: false,
+    timestamp: 1,
+  });
+  const image = { type: "image", data: "QUJD", mimeType: "image/png" } as const;
+  const url = { type: "image_url", image_url: { url: "data:image/png;base64,QUJD" } };
+  const said = (value: string) => ({ type: "text", text: value }) as const;
+
+  it("sends images as data URLs, those of tool results after the whole batch, and leaves out what is empty", async () => {
+    const call = (id: string): ToolCall => ({ type: "toolCall", id, name: "shot", arguments: {} });
+    const { messages } = await sent({
+      messages: [
+        { role: "user", content: [said("look"), said(""), image], timestamp: 1 },
+        assistant([said("")]),
+        assistant([said("Ta"), said("king."), call("1"), call("2")]),
+        result("1", [said("done"), image]),
+        result("2", []),
+        result("lone", [said("nobody asked")]),
+        { role: "user", content: [said("")], timestamp: 1 },
+        { role: "user", content: [said("and \ud800?")], timestamp: 1 },
+      ],
+    });
+    const wire = (id: string) => ({ id, type: "function", function: { name: "shot", arguments: "{}" } });
+    expect(messages).toEqual([
+      { role: "user", content: [said("look"), url] },
+      { role: "assistant", content: "Taking.", tool_calls: [wire("1"), wire("2")] },
+      { role: "tool", tool_call_id: "1", content: "done" },
+      { role: "tool", tool_call_id: "2", content: "(no output)" },
+      { role: "user", content: [said("Images in the result of shot:"), url] },
+      { role: "user", content: "and \ufffd?" },
+    ]);
+  });
+
+  it("sends ids that are valid, at most 40 long, unique, and paired as they were", async () => {
+    const long = "fc|".repeat(30);
+    const ids = ["same", "same", long, `${long}x`, "", "same"];
+    const turns = ids.flatMap((id) => [assistant([{ type: "toolCall", id, name: "shot", arguments: {} }]), result(id, [said("r")])]);
+    const { messages } = await sent({ messages: [...hi.messages, ...turns] });
+    const wire = messages.flatMap((message: any) => message.tool_calls?.map(({ id }: any) => id) ?? []);
+    expect(messages.flatMap((message: any) => message.tool_call_id ?? [])).toEqual(wire);
+    expect(wire).toHaveLength(ids.length);
+    expect(new Set(wire).size).toBe(ids.length);
+    for (const id of wire) expect(id).toMatch(/^[\w-]{1,40}$/);
+    expect(wire[0]).toBe("same");
+  });
+
+  it("gives reasoning back to the provider that wrote it, in the field it came in, and to no other", async () => {
+    const thought = (thinkingSignature: string, from?: Model) =>
+      assistant([{ type: "thinking", thinking: "Hm", thinkingSignature }, said("a")], from);
+    const from = [
+      thought("reasoning_content"),
+      thought("reasoning"),
+      thought("sig"),
+      thought("reasoning", { ...model, api: "x" }),
+      thought("reasoning", { ...model, provider: "x" }),
+    ];
+    const { messages } = await sent({ messages: [...hi.messages, ...from, ...hi.messages] });
+    const plain = { role: "assistant", content: "a" };
+    expect(messages.slice(1, -1)).toEqual([{ ...plain, reasoning_content: "Hm" }, { ...plain, reasoning: "Hm" }, plain, plain, plain]);
+    const own = { id: "m", provider: "openai" };
+    const again = await sent({ messages: [...hi.messages, ...from.slice(0, 1), ...hi.messages] }, undefined, own);
+    expect(again.messages[1]).toEqual({ ...plain, reasoning_content: "Hm" });
+  });
+});
