@@ -100,6 +100,9 @@ describe.runIf(process.env.TURNLOOP_TARGET === "esm")("the packed package", () =
     expect(readFileSync(join(packed, "NOTICE"), "utf8")).toMatch(/@cfworker\/json-schema[\s\S]*eventemitter3[\s\S]*TypeBox/);
     expect(existsSync(join(packed, "LICENSE"))).toBe(true);
     expect(existsSync(join(packed, "src"))).toBe(false);
-    expect(Object.keys(JSON.parse(readFileSync(join(packed, "package.json"), "utf8")).dependencies)).toEqual(["@sinclair/typebox", "eventemitter3"]);
+    expect(Object.keys(JSON.parse(readFileSync(join(packed, "package.json"), "utf8")).dependencies)).toEqual([
+      "@sinclair/typebox",
+      "eventemitter3",
+    ]);
   });
 });
