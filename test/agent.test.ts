@@ -92,12 +92,17 @@ describe("Agent", () => {
   });
 
   it("keeps its messages from those who read them and from listeners", async () => {
-    const { agent } = makeAgent(["x"]);
-    agent.on("message_end", ({ message }) => {
-      (message as { content: unknown }).content = "vandalised";
-    });
+    const { agent } = makeAgent([[{ toolCall: "echo" }], { errorMessage: "down" }]);
+    for (const kind of ["message_start", "message_end"] as const) {
+      agent.on(kind, ({ message }) => {
+        (message as { content?: unknown }).content = "vandalised";
+        (message as { stopReason?: unknown }).stopReason = "stop";
+        Reflect.deleteProperty(message, "content");
+      });
+    }
     await agent.prompt("go");
-    expect(agent.messages.map(textOf)).toEqual(["go", "x"]);
+    expect(agent.messages.map(textOf)).toEqual(["go", "", "ok", ""]);
+    expect(agent.messages.at(-1)).toMatchObject({ stopReason: "error" });
     expect(() => (agent.messages as unknown[]).push("junk")).toThrow(TypeError);
     expect(agent.messages).toBe(agent.messages);
   });
@@ -125,6 +130,34 @@ describe("Agent", () => {
     ]);
     expect(messages.map(textOf)).toEqual(["go", "", "ok", "", "late ran", "done"]);
     expect(agent.messages.map(textOf)).toEqual(["summary", "", "late ran", "done"]);
+  });
+
+  it("changes made by any hook between two turns count for the next one", async () => {
+    // SPEC 8.2
+    for (const hook of ["prepareNextTurn", "shouldStopAfterTurn", "getSteeringMessages", "getFollowUpMessages"]) {
+      const seen: unknown[] = [];
+      const scripted = scriptedModel([hook === "getFollowUpMessages" ? "x" : [{ toolCall: "echo" }], "done"]);
+      const { agent } = makeAgent(
+        (asked, context, options) => {
+          seen.push([asked.id, context.systemPrompt, textOf(context.messages[0])]);
+          return scripted(asked, context, options);
+        },
+        {
+          [hook]: () => {
+            if (seen.length > 1) return undefined;
+            agent.systemPrompt = "new";
+            agent.model = { id: "other", provider: "p" };
+            agent.replaceMessages([userMessage("summary")]);
+            return hook === "getFollowUpMessages" ? [userMessage("more")] : undefined;
+          },
+        },
+      );
+      await agent.prompt("go");
+      expect(seen, hook).toEqual([
+        ["test-model", undefined, "go"],
+        ["other", "new", "summary"],
+      ]);
+    }
   });
 
   it("aborts, stays usable, and tells when it is idle", async () => {

@@ -3,6 +3,7 @@ import type { AgentLoopConfig, NextTurn } from "../config.js";
 import { describe, TurnLoopError } from "../errors.js";
 import type { AgentEvent, AgentEventSink, RunOutcome } from "../events.js";
 import { isThenable, startTimer } from "../loop/abort.js";
+import { CHANGED_STATE } from "../loop/between-turns.js";
 import { assertPrompts, takeIn } from "../loop/incoming.js";
 import { runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
 import { DEFAULT_ABORT_GRACE_MS, HOOKS, isSignal, readClock } from "../loop/run.js";
@@ -286,22 +287,24 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   #config(run: ActiveRun): AgentLoopConfig {
     const options = this.#options;
     const current = { systemPrompt: this.systemPrompt, model: this.model };
-    return {
+    const config: AgentLoopConfig & { [CHANGED_STATE](): NextTurn } = {
       ...(options as unknown as AgentLoopConfig),
       ...hooksOf(options),
       model: this.model,
       getSteeringMessages: async () => withQueued(await options.getSteeringMessages?.(), this.steeringQueue),
       getFollowUpMessages: async () => withQueued(await options.getFollowUpMessages?.(), this.followUpQueue),
-      prepareNextTurn: async (turn, signal) => {
-        const next: NextTurn = { ...(await options.prepareNextTurn?.(turn, signal)) };
-        const context = { ...next.context };
-        if (this.systemPrompt !== current.systemPrompt) context.systemPrompt = current.systemPrompt = this.systemPrompt;
-        if (this.model !== current.model) next.model = current.model = this.model;
-        if (run.messagesReplaced) context.messages = this.#messages;
+      [CHANGED_STATE]: (): NextTurn => {
+        const next: NextTurn = { context: {} };
+        if (this.systemPrompt !== current.systemPrompt) next.context = { systemPrompt: this.systemPrompt };
+        if (this.model !== current.model) next.model = this.model;
+        if (run.messagesReplaced) next.context = { ...next.context, messages: this.#messages };
         run.messagesReplaced = false;
-        return { ...next, context };
+        current.systemPrompt = this.systemPrompt;
+        current.model = this.model;
+        return next;
       },
     };
+    return config;
   }
 
   /** Updates the state, then tells the listeners: `on` at once, `subscribe` one after the other. */

@@ -77,6 +77,14 @@ function turnContext(run: Run, answer: AssistantMessage, results: ToolResultMess
   return setCopy(context, "newMessages", run.added);
 }
 
+/** How an Agent's state gets into a turn: asked for what has changed when the turn begins (SPEC 8.2). */
+export const CHANGED_STATE: unique symbol = Symbol("changed state");
+
+export function takeChangedState(run: Run): void {
+  const ask = (run.config as { [CHANGED_STATE]?: () => NextTurn })[CHANGED_STATE];
+  if (ask) applyNextTurn(run, ask());
+}
+
 /** A field that is left out keeps its value (SPEC 6.4). */
 function applyNextTurn(run: Run, next: NextTurn): void {
   const { messages, systemPrompt, tools } = next.context ?? {};

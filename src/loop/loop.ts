@@ -7,7 +7,7 @@ import type { StreamFn } from "../stream.js";
 import { isFailed, isToolCall } from "../transcript.js";
 import { isThenable } from "./abort.js";
 import { type Answer, streamAnswer } from "./assistant.js";
-import { abortedEnding, askToPrepare, askToStop, type Ending, isEnding, poll } from "./between-turns.js";
+import { abortedEnding, askToPrepare, askToStop, type Ending, isEnding, poll, takeChangedState } from "./between-turns.js";
 import { assertPrompts, type Incoming, takeIn } from "./incoming.js";
 import { append, createRun, isStopping, type Run } from "./run.js";
 import { copyMessage } from "./snapshot.js";
@@ -93,6 +93,7 @@ async function runTurns(run: Run, prompts: Incoming[]): Promise<Ending> {
     let terminated = false;
     while (wantsAnswer || pending.length > 0) {
       run.turn++;
+      takeChangedState(run);
       if (run.delivery.deliver({ type: "turn_start" })) await run.delivery.delivered(); // (a)
       for (const incoming of pending) deliverMessage(run, incoming); // (b)
       if (run.delivery.busy) await run.delivery.delivered();
