@@ -16,7 +16,7 @@
  *
  * @module
  */
-export { Agent, type AgentEventMap, type AgentOptions, type AgentRunResult, type QueueChange } from "./agent/agent.js";
+export { Agent } from "./agent/agent.js";
 export { keepLast, limitToolOutput, parseTranscript } from "./agent/everyday.js";
 export { MessageQueue, type QueueMode } from "./agent/queue.js";
 export {
@@ -27,6 +27,7 @@ export {
   stopOnTokens,
   stopOnToolCall,
 } from "./agent/stop-conditions.js";
+export type { AgentEventMap, AgentOptions, AgentRunResult, QueueChange } from "./agent/types.js";
 export type {
   AfterToolCallContext,
   AfterToolCallResult,

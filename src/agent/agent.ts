@@ -1,65 +1,21 @@
 import { EventEmitter } from "eventemitter3";
 import type { AgentLoopConfig, NextTurn } from "../config.js";
 import { describe, TurnLoopError } from "../errors.js";
-import type { AgentEvent, AgentEventSink, RunOutcome } from "../events.js";
-import { isThenable, startTimer } from "../loop/abort.js";
+import type { AgentEvent, AgentEventSink } from "../events.js";
+import { isThenable } from "../loop/abort.js";
 import { CHANGED_STATE } from "../loop/between-turns.js";
 import { assertPrompts, takeIn } from "../loop/incoming.js";
 import { runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
-import { DEFAULT_ABORT_GRACE_MS, HOOKS, isSignal, readClock } from "../loop/run.js";
+import { isSignal, readClock } from "../loop/run.js";
 import { copyMessage } from "../loop/snapshot.js";
-import {
-  type AgentMessage,
-  type AssistantMessage,
-  type ImageContent,
-  sumUsage,
-  type Usage,
-  type UserMessage,
-  userMessage,
-} from "../messages.js";
-import type { Model, StreamFn } from "../stream.js";
-import { type AgentTool, ToolRegistry } from "../tool.js";
+import { type AgentMessage, type AssistantMessage, type ImageContent, sumUsage, type UserMessage, userMessage } from "../messages.js";
+import type { Model } from "../stream.js";
+import { ToolRegistry } from "../tool.js";
 import { dropFailedTail } from "../transcript.js";
-import { MessageQueue, type QueueMode } from "./queue.js";
-
-/** The configuration of the loop, and what an Agent holds for it (SPEC 8). */
-export interface AgentOptions<M extends Model = Model> extends AgentLoopConfig<M> {
-  streamFn: StreamFn;
-  /** @default "" */
-  systemPrompt?: string;
-  /** The transcript to start from; copied. */
-  messages?: readonly AgentMessage[];
-  tools?: Iterable<AgentTool>;
-  /** @default "one-at-a-time" */
-  steeringMode?: QueueMode;
-  /** @default "one-at-a-time" */
-  followUpMode?: QueueMode;
-  /** Hears each failure of a listener once. @default console.error */
-  onListenerError?(error: unknown, event: AgentEvent | QueueChange): void;
-}
-
-/** What waits in the two queues. */
-export interface QueueChange {
-  steering: AgentMessage[];
-  followUp: AgentMessage[];
-}
-
-export interface AgentRunResult {
-  /** The messages the run added. */
-  messages: AgentMessage[];
-  outcome: RunOutcome;
-  error?: RunError;
-  /** The sum over these messages. */
-  usage: Usage;
-}
-
-type EndEvent = Extract<AgentEvent, { type: "agent_end" }>;
-type RunError = NonNullable<EndEvent["error"]>;
-
-/** What `on` knows: every event of a run by its type, and `queue_change`. */
-export type AgentEventMap = { [T in AgentEvent["type"]]: (event: Extract<AgentEvent, { type: T }>) => void } & {
-  queue_change: (change: QueueChange) => void;
-};
+import { ActiveRun, type EndEvent, type Subscriber } from "./active-run.js";
+import { hooksOf, withQueued } from "./host-hooks.js";
+import { MessageQueue } from "./queue.js";
+import type { AgentEventMap, AgentOptions, AgentRunResult, QueueChange, RunError } from "./types.js";
 
 type Prompt = string | AgentMessage | readonly AgentMessage[];
 type Listener = (...args: any[]) => unknown;
@@ -420,120 +376,4 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       // a reporter that throws has nobody to report to
     }
   }
-}
-
-/** The host's own hooks, also those of a class. */
-function hooksOf(options: object): Partial<AgentLoopConfig> {
-  const hooks: Record<string, unknown> = {};
-  for (const hook of HOOKS) {
-    const method: unknown = (options as Record<string, unknown>)[hook];
-    if (typeof method === "function") hooks[hook] = method.bind(options);
-  }
-  return hooks;
-}
-
-/** What a host's poll gave, and what waits. Nothing is taken from the queue when the loop would refuse the former. */
-function withQueued(polled: AgentMessage[] | undefined, queue: MessageQueue): AgentMessage[] {
-  if (polled !== undefined && polled !== null && !Array.isArray(polled)) return polled;
-  takeIn(polled ?? []);
-  return [...(polled ?? []), ...queue.take()];
-}
-
-interface Subscriber {
-  listen: AgentEventSink;
-}
-
-/** What belongs to one run of an Agent. */
-class ActiveRun {
-  readonly #controller = new AbortController();
-  readonly #graceMs: number;
-  readonly #idle = deferred();
-  /** Listeners are still busy with what was delivered so far. */
-  #delivering: Promise<void> | undefined;
-  /** Lets the loop go on when an abort must not wait for listeners. */
-  #release: (() => void) | undefined;
-  readonly givenUp = new Set<Subscriber>();
-  messagesReplaced = false;
-  /** The prompt, steering message or tool result between its start and its end. */
-  incoming: AgentMessage | undefined;
-  end: EndEvent | undefined;
-
-  constructor(graceMs = DEFAULT_ABORT_GRACE_MS) {
-    this.#graceMs = graceMs;
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  get idle(): Promise<void> {
-    return this.#idle.promise;
-  }
-
-  abort(reason: unknown): void {
-    this.#controller.abort(reason);
-    this.#release?.();
-  }
-
-  /** Aborts with the caller's signal. Returns what ends that. */
-  follow(signal: AbortSignal | undefined): () => void {
-    const onAbort = (): void => this.abort(signal?.reason);
-    if (signal?.aborted) onAbort();
-    else signal?.addEventListener("abort", onAbort);
-    return () => signal?.removeEventListener("abort", onAbort);
-  }
-
-  /** Delivers in order. The loop waits for the listeners, but not once the run is aborted: they are given up one by one. */
-  deliver(dispatch: () => void | Promise<void>): void | Promise<void> {
-    const delivering = this.#delivering ? this.#delivering.then(dispatch) : dispatch();
-    if (!delivering) return undefined;
-    this.#delivering = delivering;
-    const done = (): void => {
-      if (this.#delivering === delivering) this.#delivering = undefined;
-    };
-    if (this.signal.aborted) return void delivering.then(done);
-    return new Promise((resolve) => {
-      this.#release = resolve;
-      delivering.then(() => {
-        done();
-        resolve();
-      });
-    });
-  }
-
-  async drained(): Promise<void> {
-    while (this.#delivering) await this.#delivering;
-  }
-
-  /** Resolves with the listener, or when the grace is over, counted from the later of the abort and now. */
-  withinGrace(listening: Promise<void>, onGraceOver: () => void): Promise<void> {
-    return new Promise((resolve) => {
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const startGrace = (): void => {
-        timer = startTimer(() => {
-          onGraceOver();
-          resolve();
-        }, this.#graceMs);
-      };
-      if (this.signal.aborted) startGrace();
-      else this.signal.addEventListener("abort", startGrace);
-      listening.then(() => {
-        clearTimeout(timer);
-        this.signal.removeEventListener("abort", startGrace);
-        resolve();
-      });
-    });
-  }
-
-  finish(): void {
-    this.#idle.resolve();
-  }
-}
-
-function deferred(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = (): void => {};
-  const promise = new Promise<void>((onResolve) => {
-    resolve = onResolve;
-  });
-  return { promise, resolve };
 }

@@ -1,0 +1,23 @@
+/** The hooks and polls a host gave to an Agent, as the loop takes them. */
+import type { AgentLoopConfig } from "../config.js";
+import { takeIn } from "../loop/incoming.js";
+import { HOOKS } from "../loop/run.js";
+import type { AgentMessage } from "../messages.js";
+import type { MessageQueue } from "./queue.js";
+
+/** The host's own hooks, also those of a class. */
+export function hooksOf(options: object): Partial<AgentLoopConfig> {
+  const hooks: Record<string, unknown> = {};
+  for (const hook of HOOKS) {
+    const method: unknown = (options as Record<string, unknown>)[hook];
+    if (typeof method === "function") hooks[hook] = method.bind(options);
+  }
+  return hooks;
+}
+
+/** What a host's poll gave, and what waits. Nothing is taken from the queue when the loop would refuse the former. */
+export function withQueued(polled: AgentMessage[] | undefined, queue: MessageQueue): AgentMessage[] {
+  if (polled !== undefined && polled !== null && !Array.isArray(polled)) return polled;
+  takeIn(polled ?? []);
+  return [...(polled ?? []), ...queue.take()];
+}
