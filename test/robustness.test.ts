@@ -161,6 +161,23 @@ describe("sharing", () => {
 });
 
 describe("plain JavaScript", () => {
+  it("a poll that gives a message and something else: the message is kept, the run says what was wrong", async () => {
+    // SPEC 7.2, 6.3: what a poll returns always reaches the transcript
+    for (const hook of ["getSteeringMessages", "getFollowUpMessages"]) {
+      for (const junk of ["typo", { role: "user", content: 42 }, undefined]) {
+        const { messages, requests, outcome, end } = await run(["said", "never"], {
+          config: { [hook]: () => [userMessage("kept"), junk] },
+        });
+        expect(messages.map(textOf)).toEqual(["go", "said", "kept", ""]);
+        expect([requests.length, outcome, end.error?.message]).toEqual([
+          1,
+          "error",
+          expect.stringContaining(`${hook} failed: expected messages`),
+        ]);
+      }
+    }
+  });
+
   it("tools that can be read only once are there in every turn", async () => {
     for (const tools of [
       new Map([["echo", echo]]).values(),

@@ -111,7 +111,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     return this.#continueFrom(this.#messages, options?.signal);
   }
 
-  /** Drops the failed or aborted answers at the end and runs on from there. */
+  /** Drops the failed or aborted answers at the end and runs on from there. After a whole answer it is as `continue`. */
   async retry(options?: { signal?: AbortSignal }): Promise<AgentRunResult> {
     this.#assertIdle("retry");
     return this.#continueFrom(dropFailedTail(this.#messages), options?.signal);

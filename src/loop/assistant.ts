@@ -50,6 +50,7 @@ class AnswerReader {
 
   start(): void {
     if (this.#run.abort.aborted) return this.#abort();
+    if (this.#run.refusal) return this.#fail(this.#run.refusal);
     this.#stopListening = this.#run.abort.onAbort(() => this.#abort());
     this.#try(() => {
       const request = buildRequest(this.#run);

@@ -2,7 +2,7 @@
 import type { NextTurn, TurnContext } from "../config.js";
 import { describe, errorText, TurnLoopError } from "../errors.js";
 import type { AgentEvent, RunOutcome } from "../events.js";
-import type { AssistantMessage, ToolResultMessage } from "../messages.js";
+import type { AgentMessage, AssistantMessage, ToolResultMessage } from "../messages.js";
 import { ABORTED, isThenable } from "./abort.js";
 import { type Incoming, takeIn } from "./incoming.js";
 import { RequestLog } from "./request.js";
@@ -61,9 +61,26 @@ export async function poll(run: Run, hook: "getSteeringMessages" | "getFollowUpM
     if (!Array.isArray(messages)) {
       throw new TurnLoopError("invalid_argument", `it must return an array of messages; got ${describe(messages)}.`);
     }
-    return messages.length === 0 && isStopping(run) ? abortedEnding(run) : takeIn(messages);
+    if (messages.length === 0 && isStopping(run)) return abortedEnding(run);
+    const usable = messages.filter(isUsable);
+    // what is no message ends the run, but only in a turn that keeps what came with it
+    if (usable.length > 0 && usable.length < messages.length) run.refusal = new Error(`${hook} failed: ${refusalOf(messages)}`);
+    return takeIn(run.refusal ? usable : messages);
   } catch (error) {
     return hookFailure(run, hook, error);
+  }
+}
+
+function isUsable(message: AgentMessage): boolean {
+  return refusalOf([message]) === undefined;
+}
+
+function refusalOf(messages: AgentMessage[]): string | undefined {
+  try {
+    takeIn(messages);
+    return undefined;
+  } catch (error) {
+    return errorText(error);
   }
 }
 

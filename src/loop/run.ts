@@ -34,6 +34,8 @@ export interface Run {
   turn: number;
   /** Some answer has fields of its StreamFn's own that are not plain values. */
   hasExtras: boolean;
+  /** Why no further answer is asked for, though a turn has begun: a poll gave something that is no message. */
+  refusal: Error | undefined;
   /** Answers in a row whose calls were cut by the output limit. */
   truncatedTurns: number;
 }
@@ -68,6 +70,7 @@ export function createRun(
     added: [],
     turn: 0,
     hasExtras: false,
+    refusal: undefined,
     truncatedTurns: 0,
   };
 }
