@@ -225,7 +225,7 @@ function assertStream(stream: unknown): AssistantStream {
   if (typeof (stream as AssistantStream | undefined)?.[Symbol.asyncIterator] === "function") return stream as AssistantStream;
   throw new TurnLoopError(
     "invalid_argument",
-    `streamFn must return an async iterable of events, or a promise of one; got ${describe(stream)}. An async generator function is enough.`,
+    `streamFn must return an async iterable of events, or a promise of one; got ${describe(stream)}.`,
   );
 }
 

@@ -62,17 +62,13 @@ export async function poll(run: Run, hook: "getSteeringMessages" | "getFollowUpM
       throw new TurnLoopError("invalid_argument", `it must return an array of messages; got ${describe(messages)}.`);
     }
     if (messages.length === 0 && isStopping(run)) return abortedEnding(run);
-    const usable = messages.filter(isUsable);
+    const usable = messages.filter((message) => refusalOf([message]) === undefined);
     // what is no message ends the run, but only in a turn that keeps what came with it
     if (usable.length > 0 && usable.length < messages.length) run.refusal = new Error(`${hook} failed: ${refusalOf(messages)}`);
     return takeIn(run.refusal ? usable : messages);
   } catch (error) {
     return hookFailure(run, hook, error);
   }
-}
-
-function isUsable(message: AgentMessage): boolean {
-  return refusalOf([message]) === undefined;
 }
 
 function refusalOf(messages: AgentMessage[]): string | undefined {

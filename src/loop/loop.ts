@@ -145,7 +145,7 @@ function tooOftenTruncated(run: Run, answer: AssistantMessage): boolean {
 }
 
 function truncatedEnding(run: Run): Ending {
-  const message = `The output limit cut the tool calls of ${run.truncatedTurns} answers in a row; raise the model's maxTokens or ask for less at once.`;
+  const message = `The output limit cut the tool calls of ${run.truncatedTurns} answers in a row; raise maxTokens or ask for less at once.`;
   return { outcome: "error", error: { message } };
 }
 
