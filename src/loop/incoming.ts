@@ -25,14 +25,11 @@ export function takeIn(messages: readonly AgentMessage[]): Incoming[] {
 /** Throws `no_prompts` unless there is something to say (SPEC 4.3). */
 export function assertPrompts(prompts: unknown): asserts prompts is AgentMessage[] {
   if (!Array.isArray(prompts) || prompts.length === 0) {
-    throw new TurnLoopError(
-      "no_prompts",
-      `A run needs a non-empty array of prompt messages; got ${describe(prompts)}. To go on without one use runAgentLoopContinue.`,
-    );
+    throw new TurnLoopError("no_prompts", `A run needs a non-empty array of prompt messages; got ${describe(prompts)}.`);
   }
   for (const prompt of prompts) {
     if (typeof prompt?.role !== "string") {
-      throw new TurnLoopError("no_prompts", `Each prompt must be a message with a role; got ${describe(prompt)}. Use userMessage(text).`);
+      throw new TurnLoopError("no_prompts", `Each prompt must be a message with a role; got ${describe(prompt)}.`);
     }
     if (prompt.role === "user" && isEmpty(prompt.content)) {
       throw new TurnLoopError("no_prompts", `A prompt needs text or an image; got ${describe(prompt)}.`);
