@@ -1,5 +1,5 @@
 import { errorText } from "../errors.js";
-import { startTimer } from "../loop/abort.js";
+import { ABORTED, startTimer } from "../loop/abort.js";
 import { AssistantMessageBuilder } from "../message-builder.js";
 import type { AssistantMessage, ModelErrorInfo } from "../messages.js";
 import type { Model, StreamFn } from "../stream.js";
@@ -66,7 +66,6 @@ function failed(model: Model, partial: AssistantMessage<string> | undefined, tex
 }
 
 const STALLED: unique symbol = Symbol("stalled");
-const ABORTED: unique symbol = Symbol("aborted");
 
 /** The value, STALLED when it takes longer than the limit, or ABORTED. What comes later is ignored, also a rejection. */
 function within<T>(ms: number, value: Promise<T>, signal: AbortSignal): Promise<T | typeof STALLED | typeof ABORTED> {
