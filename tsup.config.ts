@@ -1,7 +1,8 @@
 import { defineConfig } from "tsup";
+import { entries } from "./entries.js";
 
 export default defineConfig({
-  entry: { index: "src/index.ts", schema: "src/schema.ts", testing: "src/testing/index.ts", openai: "src/adapters/openai/index.ts" },
+  entry: entries,
   format: ["esm", "cjs"],
   target: "es2022",
   platform: "neutral",

@@ -1,24 +1,15 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { entries } from "./entries.js";
 
 /** What the suite runs against: the sources, or one format of the built package. */
 const target = process.env.TURNLOOP_TARGET ?? "src";
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const dist = (name: string): string => file(`dist/${name}.${target === "cjs" ? "cjs" : "js"}`);
-const alias =
-  target === "src"
-    ? {
-        "turnloop/schema": file("src/schema.ts"),
-        "turnloop/testing": file("src/testing/index.ts"),
-        "turnloop/openai": file("src/adapters/openai/index.ts"),
-        turnloop: file("src/index.ts"),
-      }
-    : {
-        "turnloop/schema": dist("schema"),
-        "turnloop/testing": dist("testing"),
-        "turnloop/openai": dist("openai"),
-        turnloop: dist("index"),
-      };
+const built = (name: string): string => `dist/${name}.${target === "cjs" ? "cjs" : "js"}`;
+const alias = Object.entries(entries).map(([name, source]) => ({
+  find: new RegExp(name === "index" ? "^turnloop$" : `^turnloop/${name}$`),
+  replacement: file(target === "src" ? source : built(name)),
+}));
 
 export default defineConfig({
   resolve: { alias },

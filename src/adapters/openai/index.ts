@@ -4,11 +4,11 @@
  * @module
  */
 import type { ClientOptions } from "openai";
-import { errorText } from "../../errors.js";
 import { AssistantMessageBuilder } from "../../message-builder.js";
 import type { LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
+import { abortError, importPeer, requestSignal } from "../shared/call.js";
+import { errorInfo, explain } from "../shared/errors.js";
 import { AnswerReader, type Chunk } from "./answer.js";
-import { errorInfo, explain } from "./errors.js";
 import { chatBody } from "./request.js";
 
 /** What is used of a client of the `openai` package: an `OpenAI`, an `AzureOpenAI`, from any copy of it. */
@@ -58,10 +58,7 @@ async function* chat(
   const builder = new AssistantMessageBuilder(model);
   const answer = new AnswerReader(builder);
   let failure: { error: unknown } | undefined;
-  // the client never takes its listener off the signal it is given, and one signal may serve many calls
-  const cancel = new AbortController();
-  const forward = (): void => cancel.abort(signal?.reason);
-  signal?.addEventListener("abort", forward);
+  const cancel = requestSignal(signal);
   try {
     if (!signal?.aborted) {
       const client = own ? withKey(own, options.apiKey) : await createClient(clientOptions, options.apiKey);
@@ -75,12 +72,12 @@ async function* chat(
   } catch (error) {
     failure = { error };
   } finally {
-    signal?.removeEventListener("abort", forward);
+    cancel.release();
   }
   // the client ends some aborted streams silently and others with an error
   if (signal?.aborted) {
     yield* answer.flush();
-    return yield* builder.fail(Object.assign(new Error(`aborted: ${errorText(signal.reason)}`), { name: "AbortError" }));
+    return yield* builder.fail(abortError(signal));
   }
   // a connection that breaks after the last word has cost nothing but the usage; an error that the server reports still counts
   const reported = Object(failure?.error).error !== undefined;
@@ -97,14 +94,6 @@ function withKey(client: OpenAIClient, apiKey: string | undefined): OpenAIClient
 }
 
 async function createClient(options: ClientOptions, apiKey: string | undefined): Promise<OpenAIClient> {
-  const { OpenAI } = await importPeer();
+  const { OpenAI } = await importPeer("openaiChat", "openai", () => import("openai"));
   return new OpenAI({ ...options, apiKey: apiKey ?? options.apiKey, maxRetries: 0 });
-}
-
-async function importPeer(): Promise<typeof import("openai")> {
-  try {
-    return await import("openai");
-  } catch (cause) {
-    throw new Error(`openaiChat needs the package "openai", which could not be loaded. Install it: npm install openai.`, { cause });
-  }
 }

@@ -1,8 +1,9 @@
 /** From a request of the loop to the body of a Chat Completions request (SPEC 12.2). */
 import type OpenAI from "openai";
-import type { AssistantMessage, ImageContent, Message, TextContent, ToolCall, ToolResultMessage } from "../../messages.js";
+import type { AssistantMessage, ImageContent, TextContent, ToolCall, ToolResultMessage } from "../../messages.js";
 import type { LlmContext, LlmTool, Model, StreamOptions } from "../../stream.js";
-import { pairToolCalls, toLlmMessages, toWellFormed } from "../../transcript.js";
+import { CallIds } from "../shared/call-ids.js";
+import { sendable } from "../shared/sendable.js";
 
 type ChatBody = OpenAI.ChatCompletionCreateParamsStreaming;
 type ChatMessage = OpenAI.ChatCompletionMessageParam;
@@ -50,7 +51,7 @@ function chatToolChoice(choice: NonNullable<StreamOptions["toolChoice"]>): OpenA
 
 function chatMessages(model: Model, context: LlmContext): ChatMessage[] {
   const out: ChatMessage[] = [];
-  const ids = new CallIds();
+  const ids = new CallIds(MAX_ID);
   /** Images of tool results: a tool message cannot hold them, so they follow when the batch's results are complete. */
   let images: ChatPart[] = [];
   const flushImages = (): void => {
@@ -72,11 +73,6 @@ function chatMessages(model: Model, context: LlmContext): ChatMessage[] {
   }
   flushImages();
   return out;
-}
-
-/** The loop sends this already; a StreamFn called by hand may not. */
-function sendable(messages: readonly Message[]): Message[] {
-  return pairToolCalls(toWellFormed(toLlmMessages(messages)));
 }
 
 function userMessage(content: string | (TextContent | ImageContent)[]): ChatMessage | undefined {
@@ -128,28 +124,4 @@ function replayedReasoning(message: AssistantMessage, model: Model): Record<stri
 function resultText(message: ToolResultMessage, hasImages: boolean): string {
   const texts = message.content.map((block) => (block.type === "text" ? block.text : "")).filter((text) => text !== "");
   return texts.join("\n") || (hasImages ? "(The images follow in the next message.)" : "(no output)");
-}
-
-/** Ids as they are sent: valid, unique in the request, and the same in every request of a growing transcript. */
-class CallIds {
-  readonly #used = new Set<string>();
-  /** The sent ids of the current message's calls, by their own id: it may occur twice. */
-  #open = new Map<string, string[]>();
-
-  nextMessage(): void {
-    this.#open = new Map();
-  }
-
-  called(id: string): string {
-    const base = id.replace(/[^\w-]/g, "_").slice(0, MAX_ID) || "call";
-    let sent = base;
-    for (let n = 2; this.#used.has(sent); n++) sent = `${base.slice(0, MAX_ID - 1 - String(n).length)}_${n}`;
-    this.#used.add(sent);
-    this.#open.set(id, [...(this.#open.get(id) ?? []), sent]);
-    return sent;
-  }
-
-  answered(id: string): string {
-    return this.#open.get(id)?.shift() ?? id;
-  }
 }

@@ -1,0 +1,7 @@
+/** The sub-paths of the package (`exports` in package.json) and their sources. */
+export const entries = {
+  index: "src/index.ts",
+  schema: "src/schema.ts",
+  testing: "src/testing/index.ts",
+  openai: "src/adapters/openai/index.ts",
+};

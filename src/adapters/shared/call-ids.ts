@@ -1,0 +1,32 @@
+/** Ids as they are sent: valid, unique in the request, and the same in every request of a growing transcript (SPEC 12.2). */
+export class CallIds {
+  readonly #maxLength: number;
+  readonly #used = new Set<string>();
+  /** The sent ids of the current message's calls, by their own id: it may occur twice. */
+  #open = new Map<string, string[]>();
+
+  /** `maxLength`: the longest id the provider accepts. Ids hold letters, digits, `_` and `-` only. */
+  constructor(maxLength: number) {
+    this.#maxLength = maxLength;
+  }
+
+  /** An assistant message begins: results that follow belong to its calls. */
+  nextMessage(): void {
+    this.#open = new Map();
+  }
+
+  /** The id to send for a call. */
+  called(id: string): string {
+    const base = id.replace(/[^\w-]/g, "_").slice(0, this.#maxLength) || "call";
+    let sent = base;
+    for (let n = 2; this.#used.has(sent); n++) sent = `${base.slice(0, this.#maxLength - 1 - String(n).length)}_${n}`;
+    this.#used.add(sent);
+    this.#open.set(id, [...(this.#open.get(id) ?? []), sent]);
+    return sent;
+  }
+
+  /** The id to send for the result of a call of the current message. */
+  answered(id: string): string {
+    return this.#open.get(id)?.shift() ?? id;
+  }
+}
