@@ -41,6 +41,7 @@ export type {
 export { type FallbackCandidate, withFallback } from "./decorators/fallback.js";
 export { type RetryOptions, withRetry } from "./decorators/retry.js";
 export { type StallTimeoutOptions, withStallTimeout } from "./decorators/stall-timeout.js";
+export { withThinkingCard } from "./decorators/thinking.js";
 export { TurnLoopError, type TurnLoopErrorCode } from "./errors.js";
 export type { AgentEvent, AgentEventSink, RunOutcome } from "./events.js";
 export { type AgentEventStream, agentLoop, agentLoopContinue } from "./loop/event-stream.js";
@@ -65,5 +66,7 @@ export {
   userMessage,
 } from "./messages.js";
 export type { AssistantMessageEvent, AssistantStream, LlmContext, LlmTool, Model, StreamFn, StreamOptions } from "./stream.js";
+export { type ProgressChannel, rawTextChannel, routeProgress, thoughtTextChannel } from "./thinking/channels.js";
+export { ThinkingCard, type ThinkingEvent, type ThinkingOptions } from "./thinking/thinking-card.js";
 export { type AgentTool, type AgentToolResult, defineTool, type ParametersOf, type ToolCallPosition, ToolRegistry } from "./tool.js";
 export { dropFailedTail, pairToolCalls, toLlmMessages, toWellFormed } from "./transcript.js";

@@ -14,6 +14,7 @@ const rooms = [
   ["transcript.ts", "stream.ts", "message-builder.ts"],
   ["tool.ts", "events.ts", "config.ts", "schema.ts"],
   ["loop/"],
+  ["thinking/"],
   ["agent/", "decorators/"],
   ["testing/", "adapters/", "index.ts"],
 ];

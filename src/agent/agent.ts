@@ -1,5 +1,6 @@
 import { EventEmitter } from "eventemitter3";
 import type { AgentLoopConfig, NextTurn } from "../config.js";
+import { withThinkingCard } from "../decorators/thinking.js";
 import { describe, TurnLoopError } from "../errors.js";
 import type { AgentEvent, AgentEventSink } from "../events.js";
 import { isThenable } from "../loop/abort.js";
@@ -9,7 +10,8 @@ import { runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
 import { isSignal, readClock } from "../loop/run.js";
 import { copyMessage } from "../loop/snapshot.js";
 import { type AgentMessage, type AssistantMessage, type ImageContent, sumUsage, type UserMessage, userMessage } from "../messages.js";
-import type { Model } from "../stream.js";
+import type { Model, StreamFn } from "../stream.js";
+import type { ThinkingEvent, ThinkingOptions } from "../thinking/thinking-card.js";
 import { ToolRegistry } from "../tool.js";
 import { dropFailedTail } from "../transcript.js";
 import { ActiveRun, type EndEvent, type Subscriber } from "./active-run.js";
@@ -19,6 +21,7 @@ import type { AgentEventMap, AgentOptions, AgentRunResult, QueueChange, RunError
 
 type Prompt = string | AgentMessage | readonly AgentMessage[];
 type Listener = (...args: any[]) => unknown;
+type Heard = AgentEvent | QueueChange | ThinkingEvent;
 type Names = EventEmitter.EventNames<AgentEventMap>;
 
 /**
@@ -43,6 +46,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   readonly followUpQueue: MessageQueue;
 
   readonly #options: AgentOptions<M>;
+  readonly #streamFn: StreamFn;
   readonly #guards = new WeakMap<Listener, Listener>();
   #subscribers: readonly Subscriber[] = [];
   #messages: AgentMessage[];
@@ -55,6 +59,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   constructor(options: AgentOptions<M>) {
     super();
     this.#options = options;
+    this.#streamFn = this.#withThinking(options);
     this.systemPrompt = options.systemPrompt ?? "";
     this.model = options.model;
     this.tools = new ToolRegistry(options.tools);
@@ -222,8 +227,8 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       const first = [...prompts, ...taken];
       const emit = (event: AgentEvent): void | Promise<void> => run.deliver(() => this.#dispatch(event, run));
       const messages = await (first.length > 0
-        ? runAgentLoop(first, context, config, emit, run.signal, this.#options.streamFn)
-        : runAgentLoopContinue(context, config, emit, run.signal, this.#options.streamFn));
+        ? runAgentLoop(first, context, config, emit, run.signal, this.#streamFn)
+        : runAgentLoopContinue(context, config, emit, run.signal, this.#streamFn));
       await run.drained();
       const { outcome, error } = run.end as EndEvent;
       return { messages, outcome, ...(error && { error }), usage: sumUsage(messages) };
@@ -261,6 +266,19 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       },
     };
     return config;
+  }
+
+  #withThinking({ streamFn, thinking }: AgentOptions<M>): StreamFn {
+    if (!thinking || typeof streamFn !== "function") return streamFn;
+    const options: ThinkingOptions = thinking === true ? {} : thinking;
+    const heard = new WeakSet<ThinkingEvent>();
+    const onProgress = (event: ThinkingEvent): void | Promise<void> => {
+      // a complete that failed comes twice
+      if (!heard.has(event)) this.emit("thinking", { ...event });
+      heard.add(event);
+      return options.onProgress?.(event);
+    };
+    return withThinkingCard(streamFn, Object.create(options, { onProgress: { value: onProgress } }));
   }
 
   /** Updates the state, then tells the listeners: `on` at once, `subscribe` one after the other. */
@@ -353,8 +371,8 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   #guard<L extends Listener>(listener: L): L {
     const known = this.#guards.get(listener);
     if (known) return known as L;
-    const report = (error: unknown, event: AgentEvent | QueueChange): void => this.#report(error, event);
-    const guarded = function (this: unknown, event: AgentEvent | QueueChange): void {
+    const report = (error: unknown, event: Heard): void => this.#report(error, event);
+    const guarded = function (this: unknown, event: Heard): void {
       try {
         const returned = listener.call(this, event);
         if (isThenable(returned)) Promise.resolve(returned).catch((error: unknown) => report(error, event));
@@ -367,7 +385,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     return guarded as L;
   }
 
-  #report(error: unknown, event: AgentEvent | QueueChange): void {
+  #report(error: unknown, event: Heard): void {
     try {
       const { onListenerError } = this.#options;
       const reported: unknown = onListenerError ? onListenerError.call(this.#options, error, event) : console.error(error);

@@ -3,6 +3,7 @@ import type { AgentLoopConfig } from "../config.js";
 import type { AgentEvent, RunOutcome } from "../events.js";
 import type { AgentMessage, Usage } from "../messages.js";
 import type { Model, StreamFn } from "../stream.js";
+import type { ThinkingEvent, ThinkingOptions } from "../thinking/thinking-card.js";
 import type { AgentTool } from "../tool.js";
 import type { EndEvent } from "./active-run.js";
 import type { QueueMode } from "./queue.js";
@@ -19,8 +20,10 @@ export interface AgentOptions<M extends Model = Model> extends AgentLoopConfig<M
   steeringMode?: QueueMode;
   /** @default "one-at-a-time" */
   followUpMode?: QueueMode;
+  /** Shows the wait for each model call's first delta: `on("thinking")` hears of it (SPEC 9.2). @default none */
+  thinking?: boolean | ThinkingOptions;
   /** Hears each failure of a listener once. @default console.error */
-  onListenerError?(error: unknown, event: AgentEvent | QueueChange): void;
+  onListenerError?(error: unknown, event: AgentEvent | QueueChange | ThinkingEvent): void;
 }
 
 /** What waits in the two queues. */
@@ -40,7 +43,8 @@ export interface AgentRunResult {
 
 export type RunError = NonNullable<EndEvent["error"]>;
 
-/** What `on` knows: every event of a run by its type, and `queue_change`. */
+/** What `on` knows: every event of a run by its type, `queue_change`, and `thinking` with the option for it. */
 export type AgentEventMap = { [T in AgentEvent["type"]]: (event: Extract<AgentEvent, { type: T }>) => void } & {
   queue_change: (change: QueueChange) => void;
+  thinking: (event: ThinkingEvent) => void;
 };

@@ -80,9 +80,12 @@ export class RunAbort {
   readonly #onCallerAbort = (): void => this.abort(this.#caller?.reason);
 }
 
-/** Timers hold at most 2^31 - 1 ms; a longer time is as good as that one. Infinity gives none. */
+/** The longest time a timer holds, in milliseconds. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** A time longer than a timer holds is as good as the longest one. Infinity gives none. */
 export function startTimer(callback: () => void, ms: number): ReturnType<typeof setTimeout> | undefined {
-  return ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(callback, Math.min(ms, 2 ** 31 - 1));
+  return ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(callback, Math.min(ms, MAX_TIMER_MS));
 }
 
 /** Waits; false when the signal fired first. */

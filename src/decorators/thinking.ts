@@ -1,0 +1,48 @@
+import type { AssistantMessage } from "../messages.js";
+import type { StreamFn } from "../stream.js";
+import { ThinkingCard, type ThinkingOptions, type ThinkingOutcome } from "../thinking/thinking-card.js";
+import { EventReader, type StreamEvent } from "./event-reader.js";
+
+/**
+ * Shows the wait for a model's first delta: one card for each call, from just before the call to its first non-empty delta,
+ * its end, its failure or the abort, with heartbeats in between (SPEC 9.2). Put it outside `withRetry` and `withFallback`:
+ * then the attempts share one card.
+ *
+ * @example
+ * const streamFn = withThinkingCard(withRetry(openaiChat()), { onProgress: ({ state, title }) => spinner(state, title) });
+ */
+export function withThinkingCard(streamFn: StreamFn, options: ThinkingOptions): StreamFn {
+  return async function* thinking(model, context, streamOptions) {
+    const card = new ThinkingCard(options);
+    const signal = streamOptions?.signal;
+    const onAbort = (): void => card.complete("aborted");
+    let reader: EventReader | undefined;
+    card.start();
+    if (signal?.aborted) onAbort();
+    else signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      reader = new EventReader(await streamFn(model, context, streamOptions));
+      for (let event = await reader.next(); event; event = await reader.next()) {
+        const outcome = outcomeOf(event);
+        if (outcome) card.complete(outcome);
+        yield event;
+      }
+      card.complete("error"); // without a terminal event the call has failed
+    } catch (error) {
+      card.complete("error");
+      throw error;
+    } finally {
+      card.dispose();
+      signal?.removeEventListener("abort", onAbort);
+      reader?.close();
+    }
+  };
+}
+
+/** What the event says about the wait; undefined while it goes on. */
+function outcomeOf(event: StreamEvent): ThinkingOutcome | undefined {
+  if (event.type === "error") return event.reason === "aborted" ? "aborted" : "error";
+  if (event.type !== "done") return "delta" in event && event.delta ? "delta" : undefined;
+  const { stopReason }: Partial<AssistantMessage<string>> = event.message ?? {};
+  return stopReason === "aborted" || stopReason === "error" ? stopReason : "done";
+}
