@@ -1,7 +1,7 @@
 import { defineConfig } from "tsup";
 
 export default defineConfig({
-  entry: ["examples/chat.ts"],
+  entry: ["examples/chat.ts", "examples/acp-agent.ts"],
   outDir: "dist-examples",
   format: "esm",
   target: "node20",

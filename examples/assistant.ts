@@ -2,6 +2,7 @@
 import {
   Agent,
   type AgentMessage,
+  type AgentOptions,
   type AgentTool,
   type Model,
   type ModelErrorInfo,
@@ -45,8 +46,13 @@ export function assistantFor(modelName: string | undefined, environment: Environ
   return serverAssistant(id, baseURL || DEFAULT_SERVER, apiKey, notice);
 }
 
-export function createAgent({ model, streamFn }: Pick<Assistant, "model" | "streamFn">, tools: AgentTool[]): Agent {
+export function createAgent(
+  { model, streamFn }: Pick<Assistant, "model" | "streamFn">,
+  tools: AgentTool[],
+  hooks: Pick<AgentOptions, "beforeToolCall"> = {},
+): Agent {
   return new Agent({
+    ...hooks,
     model,
     streamFn,
     tools,

@@ -39,6 +39,8 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   /** Changes of these three during a run count from its next turn on. */
   systemPrompt: string;
   model: M;
+  /** Whether and how the wait for the model is shown; a change counts from the next run on (SPEC 9.2). */
+  thinking: boolean | ThinkingOptions | undefined;
   readonly tools: ToolRegistry;
   /** Messages for the running run, taken after each turn; before a run, for its first request. */
   readonly steeringQueue: MessageQueue;
@@ -46,7 +48,6 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   readonly followUpQueue: MessageQueue;
 
   readonly #options: AgentOptions<M>;
-  readonly #streamFn: StreamFn;
   readonly #guards = new WeakMap<Listener, Listener>();
   #subscribers: readonly Subscriber[] = [];
   #messages: AgentMessage[];
@@ -59,7 +60,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   constructor(options: AgentOptions<M>) {
     super();
     this.#options = options;
-    this.#streamFn = this.#withThinking(options);
+    this.thinking = options.thinking;
     this.systemPrompt = options.systemPrompt ?? "";
     this.model = options.model;
     this.tools = new ToolRegistry(options.tools);
@@ -225,10 +226,11 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       const context = { systemPrompt: this.systemPrompt, messages: this.#messages, tools: this.tools };
       const config = this.#config(run);
       const first = [...prompts, ...taken];
+      const streamFn = this.#streamFn();
       const emit = (event: AgentEvent): void | Promise<void> => run.deliver(() => this.#dispatch(event, run));
       const messages = await (first.length > 0
-        ? runAgentLoop(first, context, config, emit, run.signal, this.#streamFn)
-        : runAgentLoopContinue(context, config, emit, run.signal, this.#streamFn));
+        ? runAgentLoop(first, context, config, emit, run.signal, streamFn)
+        : runAgentLoopContinue(context, config, emit, run.signal, streamFn));
       await run.drained();
       const { outcome, error } = run.end as EndEvent;
       return { messages, outcome, ...(error && { error }), usage: sumUsage(messages) };
@@ -268,7 +270,9 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     return config;
   }
 
-  #withThinking({ streamFn, thinking }: AgentOptions<M>): StreamFn {
+  #streamFn(): StreamFn {
+    const { streamFn } = this.#options;
+    const { thinking } = this;
     if (!thinking || typeof streamFn !== "function") return streamFn;
     const options: ThinkingOptions = thinking === true ? {} : thinking;
     const heard = new WeakSet<ThinkingEvent>();

@@ -1,0 +1,87 @@
+/** The wait for a model as a card of kind "think" (SPEC 10.3). */
+import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import type { ProgressChannel } from "../../thinking/channels.js";
+import type { ThinkingEvent, ThinkingOutcome } from "../../thinking/thinking-card.js";
+import { type AcpConnection, sendUpdate } from "./connection.js";
+
+type CardStart = Extract<SessionUpdate, { sessionUpdate: "tool_call" }>;
+type CardUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call_update" }>;
+
+const TITLE = "Thinking...";
+
+/** Tells these cards from those of tools. */
+const SYNTHETIC = { _meta: { synthetic: true } };
+
+/** The card appears. */
+export function thinkingStart(id: string, title: string = TITLE): CardStart {
+  return { sessionUpdate: "tool_call", toolCallId: id, title, kind: "think", status: "in_progress", content: [], ...SYNTHETIC };
+}
+
+/** The card is still there: "Thinking... (30s)". */
+export function thinkingProgress(id: string, elapsedMs: number, title: string = TITLE): CardUpdate {
+  const seconds = Math.max(0, Math.round(elapsedMs / 1000)) || 0;
+  const timed = `${title} (${seconds}s)`;
+  return { sessionUpdate: "tool_call_update", toolCallId: id, title: timed, kind: "think", status: "in_progress", ...SYNTHETIC };
+}
+
+/** The wait is over. Version 1 of the protocol has no status for a stopped call: an aborted card is `failed` and says "Stopped". */
+export function thinkingComplete(id: string, outcome: ThinkingOutcome = "done", title: string = TITLE): CardUpdate {
+  const failed = outcome === "aborted" || outcome === "error";
+  return {
+    sessionUpdate: "tool_call_update",
+    toolCallId: id,
+    title: outcome === "aborted" ? "Stopped" : title,
+    kind: "think",
+    status: failed ? "failed" : "completed",
+    content: [],
+    ...SYNTHETIC,
+  };
+}
+
+/** The payload of a thinking event, its card known to the client as `id`. */
+export function thinkingUpdate({ state, title, elapsedMs, outcome }: ThinkingEvent, id: string): CardStart | CardUpdate {
+  if (state === "start") return thinkingStart(id, title);
+  if (state === "heartbeat") return { ...thinkingProgress(id, elapsedMs), title };
+  return thinkingComplete(id, outcome, title);
+}
+
+/** Shows thinking events as cards of the client. Not available once the connection is closed. */
+export function toolCardChannel(connection: AcpConnection & { signal?: AbortSignal }, sessionId: string): ProgressChannel {
+  return {
+    available: () => connection.signal?.aborted !== true,
+    send: (event) => sendUpdate(connection, sessionId, thinkingUpdate(event, event.cardId)),
+  };
+}
+
+/**
+ * `(state, name, args?)` with state `start`, `heartbeat` or `complete`: one open card per name. `args.elapsed` is in
+ * seconds, `args.outcome` says how the wait ended. Without a start nothing is sent; a second start does nothing. Never throws.
+ */
+export function createProgressCallback(
+  connection: AcpConnection,
+  sessionId: string,
+): (state: string, name: string, args?: { elapsed?: number; outcome?: ThinkingOutcome }) => void {
+  const open = new Map<string, string>();
+  let count = 0;
+  const session = Math.random().toString(36).slice(2);
+  const send = (update: SessionUpdate): void => {
+    try {
+      sendUpdate(connection, sessionId, update).catch(() => {});
+    } catch {
+      // the caller is in the middle of a model call, which must not fail for this
+    }
+  };
+  return (state, name, args) => {
+    const id = open.get(name);
+    if (state === "start" && id === undefined) {
+      const fresh = `${name}_${session}_${++count}`;
+      open.set(name, fresh);
+      send(thinkingStart(fresh));
+    } else if (state === "heartbeat" && id !== undefined) {
+      send(thinkingProgress(id, (args?.elapsed ?? 0) * 1000));
+    } else if (state === "complete" && id !== undefined) {
+      open.delete(name);
+      send(thinkingComplete(id, args?.outcome));
+    }
+  };
+}
