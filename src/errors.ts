@@ -11,6 +11,12 @@ export type TurnLoopErrorCode =
   | "invalid_argument"
   | "invalid_transcript"
   | "busy"
+  | "calls_pending"
+  | "nothing_pending"
+  | "duplicate_decision"
+  | "unknown_decision"
+  | "missing_decision"
+  | "invalid_decision"
   | "sink_failed";
 
 const BRAND = Symbol.for("turnloop.TurnLoopError");

@@ -15,7 +15,7 @@ const rooms = [
   ["tool.ts", "events.ts", "config.ts", "schema.ts"],
   ["loop/"],
   ["thinking/"],
-  ["agent/", "decorators/"],
+  ["agent/", "decorators/", "view.ts"],
   ["testing/", "adapters/", "index.ts"],
 ];
 
