@@ -4,4 +4,5 @@ export const entries = {
   schema: "src/schema.ts",
   testing: "src/testing/index.ts",
   openai: "src/adapters/openai/index.ts",
+  mcp: "src/adapters/mcp/index.ts",
 };
