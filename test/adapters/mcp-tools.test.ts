@@ -67,6 +67,12 @@ describe("the list of an MCP server's tools", () => {
     };
     const { client: broken } = await connect(new RawMcpServer({ list: failing }));
     await expect(mcpTools(broken)).rejects.toThrow("disk full");
+    const half = (cursor: string | undefined) => {
+      if (cursor) throw Object.assign(new Error("no more"), { code: -32601 });
+      return { tools: [listed("a")], nextCursor: "2" };
+    };
+    const { client: cut } = await connect(new RawMcpServer({ list: half }));
+    await expect(mcpTools(cut)).rejects.toThrow("no more");
   });
 
   it("says what the server says of a tool", async () => {

@@ -22,12 +22,12 @@ export async function listTools(client: McpClient): Promise<McpToolDefinition[]>
       const { tools, nextCursor } = await client.listTools(cursor === undefined ? undefined : { cursor });
       for (const tool of tools) if (!definitions.has(tool.name)) definitions.set(tool.name, tool);
       // a server that takes no notice of the cursor may make up a new one for the same page again and again
-      cursor = tools.length > 0 && definitions.size === before ? undefined : nextCursor;
-      if (cursor !== undefined && cursors.has(cursor)) break;
+      if (tools.length > 0 && definitions.size === before) break;
+      cursor = nextCursor && !cursors.has(nextCursor) ? nextCursor : undefined;
       if (cursor) cursors.add(cursor);
     } while (cursor);
   } catch (error) {
-    if (Object(error).code !== METHOD_NOT_FOUND) throw error;
+    if (cursor !== undefined || Object(error).code !== METHOD_NOT_FOUND) throw error;
   }
   return [...definitions.values()];
 }
