@@ -5,4 +5,5 @@ export const entries = {
   testing: "src/testing/index.ts",
   openai: "src/adapters/openai/index.ts",
   acp: "src/adapters/acp/index.ts",
+  mcp: "src/adapters/mcp/index.ts",
 };
