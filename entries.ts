@@ -6,4 +6,5 @@ export const entries = {
   openai: "src/adapters/openai/index.ts",
   acp: "src/adapters/acp/index.ts",
   mcp: "src/adapters/mcp/index.ts",
+  durable: "src/adapters/durable/index.ts",
 };

@@ -41,6 +41,17 @@ export class TurnLoopError extends Error {
   }
 }
 
+const INTERRUPTED = Symbol.for("turnloop.InterruptedRun");
+
+/** Thrown by a tool whose call was neither done nor refused and will run again: the run ends, the call gets no result (SPEC 16.2). */
+export class InterruptedRun extends Error {
+  readonly [INTERRUPTED] = true;
+}
+
+export function isInterruptedRun(error: unknown): boolean {
+  return typeof error === "object" && error !== null && INTERRUPTED in error;
+}
+
 /**
  * A non-empty text for anything that can be thrown or given as an abort reason: an Error, a string, a Symbol, undefined,
  * an object without prototype, an Error whose `message` getter throws (SPEC 5.11, 7.6). Never throws.

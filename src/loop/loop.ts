@@ -132,6 +132,7 @@ async function runTurns(run: Run, prompts: Incoming[], resumed?: Resumed): Promi
       half = undefined;
       if (isThenable(batch)) batch = await batch;
       if (endTurn(run, answer, batch.shown)) await run.delivery.delivered(); // (f)
+      if (batch.interruption !== undefined) return { outcome: "error", error: { message: batch.interruption } };
       if (batch.pending) return { outcome: "suspended", pending: batch.pending };
       wantsAnswer = batch.results.length > 0 && !batch.terminate;
       terminated = batch.terminate;

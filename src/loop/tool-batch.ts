@@ -1,4 +1,5 @@
 /** All tool calls of one answer: every one gets a start, an end and a result message (SPEC 5.2, 5.3, 5.9). */
+import { errorText } from "../errors.js";
 import type { PendingToolCall } from "../events.js";
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
 import type { AgentToolResult } from "../tool.js";
@@ -18,6 +19,8 @@ export interface BatchOutcome {
   terminate: boolean;
   /** The calls that wait for a decision, if any (SPEC 15.2). */
   pending?: PendingToolCall[];
+  /** Why the run cannot go on: calls were interrupted and have no result (SPEC 16.2). */
+  interruption?: string;
 }
 
 /** What a host decided about a pending call (SPEC 15.3). */
@@ -74,6 +77,7 @@ class Batch implements CallBatch {
     const { delivery } = this.run;
     let delivered = 0;
     for (const call of this.#calls) {
+      if (this.#outcome.interruption !== undefined) break;
       const refusal = await this.#prepare(call);
       if (!refusal) await new Promise<void>((resolve) => this.#executeAll([call], 1, resolve));
       else if (refusal !== SUSPENDED) this.#answerCall(call, refusal);
@@ -122,7 +126,7 @@ class Batch implements CallBatch {
 
   /** Delivers the results from this call on. What is suspended stays so, unless the run was stopped meanwhile. */
   #settle(from: number): void {
-    const suspended = this.#calls.filter((call) => !call.message);
+    const suspended = this.#outcome.interruption === undefined ? this.#calls.filter((call) => !call.message) : [];
     if (isStopping(this.run)) for (const call of suspended) this.#answerCall(call, notExecuted(this.run));
     else if (suspended.length > 0) this.#outcome.pending = suspended.map((call) => call.pending());
     for (const call of this.#calls.slice(from)) if (call.message) this.#deliverResult(call);
@@ -147,7 +151,8 @@ class Batch implements CallBatch {
       starting = true;
       for (let call = ready[started]; call && started - answered < limit; call = ready[started]) {
         started++;
-        if (isStopping(this.run)) this.#endExecution(call, notExecuted(this.run));
+        if (this.#outcome.interruption !== undefined) this.#onAnswered();
+        else if (isStopping(this.run)) this.#endExecution(call, notExecuted(this.run));
         else call.execute();
       }
       starting = false;
@@ -163,6 +168,11 @@ class Batch implements CallBatch {
   onExecuted(call: OpenCall, result: AgentToolResult): void {
     if (this.run.config.afterToolCall && !this.run.abort.aborted) call.finish(result).then((final) => this.#endExecution(call, final));
     else this.#endExecution(call, result);
+  }
+
+  onInterrupted(error: unknown): void {
+    this.#outcome.interruption ??= errorText(error);
+    this.#onAnswered();
   }
 
   #endExecution(call: OpenCall, result: AgentToolResult): void {

@@ -1,6 +1,6 @@
 /** One tool call: prepare, execute, finalise (SPEC 5.6 to 5.13, 7.4). Nothing here throws. */
 import type { AfterToolCallResult, BeforeToolCallResult } from "../config.js";
-import { errorText } from "../errors.js";
+import { errorText, isInterruptedRun } from "../errors.js";
 import type { PendingToolCall } from "../events.js";
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
 import type { AgentTool, AgentToolResult } from "../tool.js";
@@ -19,6 +19,8 @@ export interface CallBatch {
   hookView(index: number): { assistantMessage: AssistantMessage; toolCall: ToolCall };
   /** An execution has settled, timed out, or was given up. */
   onExecuted(call: OpenCall, result: AgentToolResult): void;
+  /** The run cannot go on; the call is not answered. */
+  onInterrupted(error: unknown): void;
 }
 
 /** The call waits for a decision. */
@@ -204,6 +206,11 @@ export class OpenCall {
   }
 
   #throw(error: unknown): void {
+    if (isInterruptedRun(error) && this.#executing) {
+      this.#executing = false;
+      this.#limit?.clear();
+      return this.#batch.onInterrupted(error);
+    }
     this.#settle(thrownResult(this.#batch.run, this.#tool, error));
   }
 
