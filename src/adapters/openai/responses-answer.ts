@@ -61,7 +61,8 @@ interface Item {
   part?: string;
   /** How much of its text came. */
   written: number;
-  done: boolean;
+  /** Set when it is over: how it was called then. */
+  done?: string;
 }
 
 const KINDS = new Map<unknown, Kind>([
@@ -151,23 +152,26 @@ export class ResponsesAnswer implements AnswerReader<ResponseEvent | null> {
     // known when it is over, and not because another one begins
     lane.complete = false;
     nameCall(lane, item);
-    const opened = { lane, index: output_index ?? undefined, id: item?.id ?? item_id ?? undefined, written: 0, done: false };
+    const opened: Item = { lane, index: output_index ?? undefined, id: item?.id ?? item_id ?? undefined, written: 0 };
     this.#items.push(opened);
     return opened;
   }
 
   /** The item an event is about. By its place: some servers give an item another id in every event. */
-  #item(kind: Kind, event: ResponseEvent): Item {
+  #find(kind: Kind, event: ResponseEvent): Item | undefined {
     const { output_index: index = null } = event;
     const id = event.item?.id ?? event.item_id ?? undefined;
     const isIt = (item: Item): boolean => (index !== null ? item.index === index : id === undefined || item.id === id);
-    return newest(this.#items, (item) => item.lane.kind === kind && !item.done && isIt(item)) ?? this.#open(kind, event);
+    return newest(this.#items, (item) => item.lane.kind === kind && isIt(item));
   }
 
   #write(kind: Kind, event: ResponseEvent, part = ""): AssistantMessageEvent[] {
     const delta = stringOf(event.delta);
     if (delta === "") return [];
-    const item = this.#item(kind, event);
+    const found = this.#find(kind, event);
+    // text that comes late is shown all the same; a call that is over stays as it is
+    if (found?.done && kind === "call") return [];
+    const item = found && !found.done ? found : this.#open(kind, event);
     const text = item.part !== undefined && item.part !== part ? PARAGRAPH + delta : delta;
     item.part = part;
     item.written += delta.length;
@@ -179,8 +183,12 @@ export class ResponsesAnswer implements AnswerReader<ResponseEvent | null> {
     const whole = event.item ?? {};
     const kind = KINDS.get(whole.type);
     if (!kind) return [];
-    const item = this.#item(kind, event);
-    item.done = true;
+    const found = this.#find(kind, event);
+    const name = whole.call_id ?? whole.id ?? undefined;
+    // said twice: a call must not run twice
+    if (found?.done && name !== undefined && found.done === name) return [];
+    const item = found && !found.done ? found : this.#open(kind, event);
+    item.done = name ?? "unnamed";
     nameCall(item.lane, whole);
     const text = wholeText(kind, whole);
     // reasoning and prose are shown as they came; of arguments no character may be missing
