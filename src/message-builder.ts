@@ -88,9 +88,7 @@ export class AssistantMessageBuilder {
 
   /** The open tool call is complete. Arguments that are not a JSON object leave `{}` and an `argumentsError` (SPEC 5.4). */
   toolCallEnd(): AssistantMessageEvent[] {
-    const events = this.#begin();
-    if (!this.#ended && this.#openBlock("toolCall")) this.#close(events);
-    return events;
+    return this.#openBlock("toolCall") ? this.blockEnd() : this.#begin();
   }
 
   /**
@@ -99,8 +97,7 @@ export class AssistantMessageBuilder {
    */
   blockEnd(signature?: string): AssistantMessageEvent[] {
     const events = this.#begin();
-    if (this.#ended || !this.#blockOpen) return events;
-    if (signature !== undefined) this.#replaceLast(signed(this.#last(), signature));
+    if (this.#blockOpen && signature !== undefined) this.#replaceLast(signed(this.#last(), signature));
     this.#close(events);
     return events;
   }

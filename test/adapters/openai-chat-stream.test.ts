@@ -123,6 +123,13 @@ describe("openaiChat reading what compatible servers send", () => {
     expect(message.errorMessage).toMatch(words);
   });
 
+  it("reads an error in a chunk's place", async () => {
+    const error = { object: "error", message: "maximum context length", type: "BadRequestError", code: 400 };
+    server.answer((res) => void res.end(text("Half") + sse(error, "[DONE]")));
+    const info = { kind: "context_overflow", status: 400, retryable: false };
+    expect((await ask(streamFn)).message).toMatchObject({ content: [{ text: "Half" }], errorMessage: error.message, errorInfo: info });
+  });
+
   it("does not take an empty word in every chunk for an end", async () => {
     server.answer((res) => void res.end(sse(chunk({ content: "Half" }, ""))));
     expect((await ask(streamFn)).message).toMatchObject({ stopReason: "error", errorInfo: { kind: "network" } });

@@ -3,7 +3,7 @@ import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent } from "../../stream.js";
 import type { AnswerReader } from "./call.js";
 import { REASONING_FIELDS } from "./chat-request.js";
-import { doneAs, newest, refused } from "./ending.js";
+import { doneAs, newest, refused, reportedError, stringOf, UNEXPLAINED } from "./ending.js";
 import { type Lane, Lanes } from "./lanes.js";
 import { type InputDetails, usageOf } from "./usage.js";
 
@@ -11,6 +11,10 @@ import { type InputDetails, usageOf } from "./usage.js";
 export interface Chunk {
   choices?: Choice[] | null;
   usage?: ChunkUsage | null;
+  /** "error" for an error that stands in a chunk's place. */
+  object?: string;
+  code?: unknown;
+  message?: unknown;
 }
 
 interface Choice {
@@ -60,7 +64,7 @@ interface Call {
 
 /** Words of servers for an answer that did not come to its end, and what they mean. */
 const FAILURES: Record<string, { text: string; kind: "network" | "overloaded" }> = {
-  error: { text: "The provider ended the answer with an error it did not explain.", kind: "network" },
+  error: { text: UNEXPLAINED, kind: "network" },
   network_error: { text: "The provider lost its connection to the model.", kind: "network" },
   abort: { text: "The provider aborted the answer.", kind: "network" },
   insufficient_system_resource: { text: "The provider had not enough resources to end the answer.", kind: "overloaded" },
@@ -88,6 +92,7 @@ export class ChatAnswer implements AnswerReader<Chunk | null> {
   }
 
   read(chunk: Chunk | null): AssistantMessageEvent[] {
+    if (chunk?.object === "error") throw reportedError(chunk, chunk);
     const choice = chunk?.choices?.find((candidate) => (candidate?.index ?? 0) === 0);
     const usage = chunk?.usage ?? choice?.usage;
     const events = usage ? this.#builder.usage(readUsage(usage)) : [];
@@ -185,7 +190,7 @@ class JsonEnd {
 
 function textOf(content: string | ContentPart[] | null | undefined): string {
   if (Array.isArray(content)) return content.map((part) => textOf(part?.text)).join("");
-  return typeof content === "string" ? content : "";
+  return stringOf(content);
 }
 
 /** Some servers send the arguments as an object. */

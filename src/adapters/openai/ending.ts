@@ -1,4 +1,4 @@
-/** How answers of both APIs end (SPEC 12.2). */
+/** What readers of both APIs share, above all how an answer ends (SPEC 12.2). */
 import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent } from "../../stream.js";
 
@@ -15,6 +15,18 @@ export function doneAs(builder: AssistantMessageBuilder, reason: "length" | unde
   const events = builder.done(reason);
   if (raw === undefined) return events;
   return events.map((event) => (event.type === "done" ? { ...event, message: { ...event.message, rawStopReason: raw } } : event));
+}
+
+/** An error that the server put into the stream, as `errorInfo` reads it. */
+export function reportedError({ code, message }: { code?: unknown; message?: unknown }, error: unknown): Error {
+  const text = stringOf(message) || stringOf(code) || UNEXPLAINED;
+  return Object.assign(new Error(text), { code, error });
+}
+
+export const UNEXPLAINED = "The provider ended the answer with an error it did not explain.";
+
+export function stringOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 /** The last one for which `matches` holds: where servers use an index again, its newest bearer is meant. */

@@ -3,7 +3,7 @@ import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent } from "../../stream.js";
 import { errorInfo, explain } from "../shared/errors.js";
 import type { AnswerReader } from "./call.js";
-import { doneAs, newest, refused } from "./ending.js";
+import { doneAs, newest, refused, reportedError, stringOf } from "./ending.js";
 import { type Lane, Lanes } from "./lanes.js";
 import { type InputDetails, usageOf } from "./usage.js";
 
@@ -236,13 +236,4 @@ function signatureOf(kind: Kind, { id, summary, content, encrypted_content, phas
   if (kind === "text") return phase ? JSON.stringify({ phase }) : undefined;
   if (kind === "call" || !id) return undefined;
   return JSON.stringify({ type: "reasoning", id, summary: summary ?? [], ...(content?.length && { content }), encrypted_content });
-}
-
-function reportedError({ code, message }: { code?: unknown; message?: unknown }, error: unknown): Error {
-  const text = stringOf(message) || stringOf(code) || "The provider ended the answer with an error it did not explain.";
-  return Object.assign(new Error(text), { code, error });
-}
-
-function stringOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }
