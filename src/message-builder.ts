@@ -88,8 +88,17 @@ export class AssistantMessageBuilder {
 
   /** The open tool call is complete. Arguments that are not a JSON object leave `{}` and an `argumentsError` (SPEC 5.4). */
   toolCallEnd(): AssistantMessageEvent[] {
+    return this.#openBlock("toolCall") ? this.blockEnd() : this.#begin();
+  }
+
+  /**
+   * The open block, whatever it is, is complete: what follows is another one, also if it is of the same type. `signature`
+   * is kept with it for replay, as `textSignature`, `thinkingSignature` or `thoughtSignature`.
+   */
+  blockEnd(signature?: string): AssistantMessageEvent[] {
     const events = this.#begin();
-    if (!this.#ended && this.#openBlock("toolCall")) this.#close(events);
+    if (this.#blockOpen && signature !== undefined) this.#replaceLast(signed(this.#last(), signature));
+    this.#close(events);
     return events;
   }
 
@@ -195,6 +204,11 @@ export class AssistantMessageBuilder {
   #openBlock(type: Block["type"]): boolean {
     return this.#blockOpen && this.#last().type === type;
   }
+}
+
+function signed(block: Block, signature: string): Block {
+  if (block.type === "text") return { ...block, textSignature: signature };
+  return block.type === "thinking" ? { ...block, thinkingSignature: signature } : { ...block, thoughtSignature: signature };
 }
 
 /** The call with its arguments read from their complete text. */
