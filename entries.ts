@@ -3,5 +3,6 @@ export const entries = {
   index: "src/index.ts",
   schema: "src/schema.ts",
   testing: "src/testing/index.ts",
+  anthropic: "src/adapters/anthropic/index.ts",
   openai: "src/adapters/openai/index.ts",
 };

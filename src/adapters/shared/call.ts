@@ -2,12 +2,12 @@
 import { errorText } from "../../errors.js";
 
 /** A signal for one request: a client may never take its listeners off it, and one run's signal serves many calls. */
-export function requestSignal(signal: AbortSignal | undefined): { signal: AbortSignal; release(): void } {
+export function requestSignal(signal: AbortSignal | undefined): { signal: AbortSignal; cancel(): void; release(): void } {
   const controller = new AbortController();
   const forward = (): void => controller.abort(signal?.reason);
   if (signal?.aborted) forward();
   else signal?.addEventListener("abort", forward);
-  return { signal: controller.signal, release: () => signal?.removeEventListener("abort", forward) };
+  return { signal: controller.signal, cancel: () => controller.abort(), release: () => signal?.removeEventListener("abort", forward) };
 }
 
 /** What an aborted call ends with. */
