@@ -41,9 +41,9 @@ const CLOSING_MS = 100;
  *
  * `reasoning` becomes a thinking budget in tokens, at most three quarters of `max_tokens`, and no temperature is sent:
  *
- * | minimal | low  | medium | high   | xhigh  |
- * |---------|------|--------|--------|--------|
- * | 1,024   | 2,048 | 8,192 | 16,384 | 32,768 |
+ * | minimal | low   | medium | high   | xhigh  |
+ * |---------|-------|--------|--------|--------|
+ * | 1,024   | 2,048 | 8,192  | 16,384 | 32,768 |
  *
  * The model does not think where the API would refuse it: `max_tokens` of 1,024 or less, a forced tool (`toolChoice`
  * "required" or a name), the middle of a tool loop that began without thinking. Newer models know no budgets: give them
@@ -51,7 +51,7 @@ const CLOSING_MS = 100;
  *
  * Thinking is kept with its signature, redacted thinking as a block with `redacted: true` and no text; both go back to the
  * `api` and provider that wrote them. What the provider's own tools did (`server_tool_use` and its results) is not kept in
- * the message. A turn they paused is continued up to 5 times, within one message whose usage is the sum.
+ * the message. A turn they paused is continued up to 5 times, within one message whose usage is the sum (SPEC 12.1, 12.2).
  *
  * @example
  * const streamFn = withRetry(anthropicMessages());                                            // key from ANTHROPIC_API_KEY
