@@ -7,4 +7,5 @@ export const entries = {
   acp: "src/adapters/acp/index.ts",
   mcp: "src/adapters/mcp/index.ts",
   durable: "src/adapters/durable/index.ts",
+  anthropic: "src/adapters/anthropic/index.ts",
 };

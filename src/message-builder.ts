@@ -47,8 +47,8 @@ export class AssistantMessageBuilder {
     return events;
   }
 
-  /** More of the model's reasoning. `signature` is the provider's proof of it, kept for replay. */
-  thinking(delta: string, signature?: string): AssistantMessageEvent[] {
+  /** More of the model's reasoning. `signature` is the provider's proof of it, kept for replay; `redacted`: it is all there is. */
+  thinking(delta: string, signature?: string, redacted?: boolean): AssistantMessageEvent[] {
     const events = this.#begin();
     if (this.#ended || (delta === "" && signature === undefined)) return events;
     if (!this.#openBlock("thinking")) this.#openNew({ type: "thinking", thinking: "" }, "thinking_start", events);
@@ -57,6 +57,7 @@ export class AssistantMessageBuilder {
       ...last,
       thinking: last.thinking + delta,
       ...(signature === undefined ? {} : { thinkingSignature: signature }),
+      ...(redacted ? { redacted } : {}),
     });
     events.push({ type: "thinking_delta", contentIndex: this.#index(), delta, partial: this.#message });
     return events;

@@ -117,6 +117,33 @@ describe("AssistantMessageBuilder's events", () => {
   });
 
   // SPEC 3.2
+  it("blockEnd keeps two neighbours of one kind apart, and closes nothing twice", () => {
+    const b = builder();
+    const events = [
+      ...b.thinking("one", "s1"),
+      ...b.blockEnd(),
+      ...b.blockEnd(),
+      ...b.thinking("", "secret", true),
+      ...b.blockEnd(),
+      ...b.text("a"),
+      ...b.blockEnd(),
+      ...b.text("b"),
+      ...b.done(),
+    ];
+    expect(types(events).filter((type) => !type.includes("delta"))).toEqual([
+      "start",
+      ...["thinking_start 0", "thinking_end 0", "thinking_start 1", "thinking_end 1"],
+      ...["text_start 2", "text_end 2", "text_start 3", "text_end 3", "done"],
+    ]);
+    expect(finalOf(events).content).toEqual([
+      { type: "thinking", thinking: "one", thinkingSignature: "s1" },
+      { type: "thinking", thinking: "", thinkingSignature: "secret", redacted: true },
+      { type: "text", text: "a" },
+      { type: "text", text: "b" },
+    ]);
+  });
+
+  // SPEC 3.2
   it.each(methods)("begin with one start when %s comes first", (_name, first) => {
     const b = builder();
     expect(types(first(b))[0]).toBe("start");

@@ -56,6 +56,7 @@ describe("the house", () => {
       "eventemitter3",
       "openai",
       "@agentclientprotocol/sdk",
+      "@anthropic-ai/sdk",
     ];
     const builtIns: Record<string, string[]> = { "adapters/acp/tool-card.ts": ["node:path"] };
     for (const file of files) {

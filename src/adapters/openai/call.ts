@@ -53,7 +53,7 @@ export async function* streamAnswer<E>(
   } catch (error) {
     failure = { error };
   } finally {
-    request.release();
+    request.cancel();
   }
   // the client ends some aborted streams silently and others with an error
   if (signal?.aborted) {

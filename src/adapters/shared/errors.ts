@@ -7,7 +7,7 @@ type Kind = ModelErrorInfo["kind"];
 const RETRYABLE: readonly Kind[] = ["rate_limit", "overloaded", "network", "timeout"];
 
 const CONTEXT =
-  /context[ _-]?(length|window|size)|maximum (context|prompt length)|(prompt|input) is too long|exceeds? the (model'?s )?(maximum|context)/i;
+  /context[ _-]?(length|window|size|limit)|maximum (context|prompt length)|(prompt|input) is too long|exceeds? the (model'?s )?(maximum|context)/i;
 const OVERLOAD = /overloaded|server[ _]busy|at capacity|slow_down/i;
 const FILTER = /content[ _]?(filter|policy)|responsible_?ai|safety system/i;
 const TIMEOUT = /timed? ?out|timeout/i;
@@ -59,11 +59,11 @@ function kindOf(status: number | undefined, words: string, error: Record<string,
   if (FILTER.test(words)) return "refusal";
   if (status !== undefined && status >= 400) return "invalid_request";
   if (/rate[ _]limit|insufficient_quota/i.test(words)) return "rate_limit";
-  if (/missing credentials|invalid_api_key|authentication/i.test(words)) return "auth";
+  if (/missing credentials|invalid_api_key|authentication|permission_error/i.test(words)) return "auth";
   if (/invalid_(request|prompt)|invalid_\w*image/i.test(words)) return "invalid_request";
   if (TIMEOUT.test(words)) return "timeout";
   // a line that is not JSON is a body damaged on its way
-  const broken = error["name"] === "SyntaxError" || /server_error|internal_error/i.test(words) || CONNECTION.test(words);
+  const broken = error["name"] === "SyntaxError" || /server_error|internal_error|\bapi_error/i.test(words) || CONNECTION.test(words);
   return broken ? "network" : "unknown";
 }
 
