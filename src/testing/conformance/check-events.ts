@@ -120,7 +120,7 @@ function sumProblem(message: Answer, index: number, sum: string | undefined, rec
   // the text of a redacted block may never be shown
   if (block.type === "thinking" && block.redacted) return undefined;
   const text = block.type === "text" ? block.text : block.thinking;
-  return text === (sum ?? "") ? undefined : `says ${describe(text)}, its deltas say ${describe(sum ?? "")}`;
+  return typeof text !== "string" || text === (sum ?? "") ? undefined : `says ${describe(text)}, its deltas say ${describe(sum ?? "")}`;
 }
 
 function callProblem(

@@ -4,7 +4,7 @@ import type { AssistantMessage } from "../../messages.js";
 import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
 
 export type Answer = AssistantMessage<string>;
-export type StreamEvent = AssistantMessageEvent<string>;
+type StreamEvent = AssistantMessageEvent<string>;
 export type TerminalEvent = Extract<StreamEvent, { type: "done" | "error" }>;
 
 export interface Limits {
@@ -177,7 +177,7 @@ export function jsonOf(value: unknown): string {
   }
 }
 
-export function isTerminal(event: unknown): event is TerminalEvent {
+function isTerminal(event: unknown): event is TerminalEvent {
   const { type } = Object(event) as { type?: unknown };
   return type === "done" || type === "error";
 }
