@@ -8,7 +8,7 @@ export function isFailed(message: AssistantMessage<string>): boolean {
 }
 
 export function isToolCall(block: AssistantBlock): block is ToolCall {
-  return block.type === "toolCall";
+  return block?.type === "toolCall";
 }
 
 /** A copy without the assistant messages at the end that failed or were aborted: what a retry continues from (SPEC 2.4). */
@@ -27,9 +27,9 @@ export function pendingCalls(messages: readonly AgentMessage[]): { answer: Assis
   const answered: string[] = [];
   for (let i = messages.length - 1; i >= 0; i--) {
     const message = messages[i] as AgentMessage;
-    if (message.role === "toolResult") answered.push((message as ToolResultMessage).toolCallId);
-    if (message.role === "user") return undefined;
-    if (message.role !== "assistant") continue;
+    if (message?.role === "toolResult") answered.push((message as ToolResultMessage).toolCallId);
+    if (message?.role === "user") return undefined;
+    if (message?.role !== "assistant") continue;
     const answer = message as AssistantMessage;
     if (isFailed(answer) || !Array.isArray(answer.content)) return undefined;
     const calls = answer.content.filter((block): block is ToolCall => {

@@ -2,6 +2,7 @@
 import type { AgentEvent, PendingToolCall, RunOutcome } from "./events.js";
 import type { AgentMessage, AssistantMessage, ModelErrorInfo, ToolCall } from "./messages.js";
 import type { ThinkingEvent } from "./thinking/thinking-card.js";
+import { pendingCalls } from "./transcript.js";
 
 type Block = AssistantMessage["content"][number];
 type Update = Extract<AgentEvent, { type: "message_update" }>;
@@ -11,6 +12,7 @@ export interface ToolCallView {
   toolCallId: string;
   toolName: string;
   args: any;
+  /** `failed` also when it waited for a decision and the conversation went on without one. */
   status: "running" | "suspended" | "completed" | "failed";
   /** The last partial result. The result itself is in `messages`. */
   progress?: any;
@@ -18,7 +20,11 @@ export interface ToolCallView {
   endedAt?: number;
 }
 
-/** Everything there is to show of a conversation: plain JSON as far as the host's `details` are. */
+/**
+ * Everything there is to show of a conversation: plain JSON as far as the host's `details` are, and what a schema makes of
+ * `pending` arguments. An Agent's state is the same after each event of its runs; `retry`, `replaceMessages` and `reset` change its
+ * messages without one, so begin a new view then.
+ */
 export interface ViewState {
   messages: readonly AgentMessage[];
   /** The answer that is streaming. Of wire events, a call's arguments come with its end. */
@@ -40,7 +46,7 @@ type HostEvent =
   | { type: "thinking"; event: ThinkingEvent }
   | { type: "queue_change"; steering: readonly AgentMessage[]; followUp: readonly AgentMessage[] };
 
-/** An update of an answer without the answer: a `start` (the answer begins anew) has its shell, the start of a call its id and name. */
+/** An update of an answer without the answer: a `start` (it begins anew) has its shell without content, the start of a call its id and name. */
 export type WireUpdate =
   | { type: "start"; message: AssistantMessage }
   | { type: "text_start" | "thinking_start"; contentIndex: number }
@@ -52,7 +58,10 @@ export type WireUpdate =
 /** An event as it goes over a wire: what it adds, so that a stream of them grows with the answer and not with its square. */
 export type WireEvent = Exclude<AgentEvent, Update> | { type: "message_update"; assistantMessageEvent: WireUpdate } | HostEvent;
 
-/** The view of a transcript, or of nothing. */
+/**
+ * The view of a transcript, or of nothing. To attach to an Agent in the middle, add what it holds beside its messages:
+ * `{ ...initialView(agent.messages), pending: agent.pendingApprovals }`, `streamingMessage`, `queues`.
+ */
 export function initialView(messages: readonly AgentMessage[] = []): ViewState {
   return { messages: [...messages], toolCalls: [], queues: { steering: [], followUp: [] } };
 }
@@ -73,8 +82,12 @@ export function reduceEvents(view: ViewState, event: AgentEvent | WireEvent, at?
     }
     case "agent_end":
       return endRun(view, event);
-    case "message_start":
-      return event.message.role === "assistant" ? { ...view, streamingMessage: event.message as AssistantMessage } : view;
+    case "turn_start":
+      return resumeCalls(view);
+    case "message_start": {
+      const known = event.message.role === "toolResult" ? view : leaveCalls(view, "failed", at);
+      return event.message.role === "assistant" ? { ...known, streamingMessage: event.message as AssistantMessage } : known;
+    }
     case "message_update":
       return updateAnswer(view, event);
     case "message_end": {
@@ -92,7 +105,8 @@ export function reduceEvents(view: ViewState, event: AgentEvent | WireEvent, at?
       return changeCall(view, event, { status: event.isError ? "failed" : "completed", ...(at !== undefined && { endedAt: at }) });
     case "thinking": {
       const { thinking, ...rest } = view;
-      return event.event.state === "complete" ? rest : { ...rest, thinking: event.event };
+      if (event.event.state !== "complete") return { ...rest, thinking: event.event };
+      return thinking?.cardId === event.event.cardId ? rest : view;
     }
     case "queue_change":
       return { ...view, queues: { steering: event.steering, followUp: event.followUp } };
@@ -101,14 +115,23 @@ export function reduceEvents(view: ViewState, event: AgentEvent | WireEvent, at?
   }
 }
 
-/** The event as it goes over a wire. Everything but the updates of an answer stays as it is. */
+/**
+ * The event as it goes over a wire. Everything but the start and the updates of an answer stays as it is: what the answer
+ * has at its start comes again with its updates.
+ */
 export function toWireEvent(event: AgentEvent | HostEvent): WireEvent {
+  if (event.type === "message_start" && event.message.role === "assistant")
+    return { type: "message_start", message: shellOf(event.message as AssistantMessage) };
   if (event.type !== "message_update") return event;
   return { type: "message_update", assistantMessageEvent: toWireUpdate(event) };
 }
 
+function shellOf(message: AssistantMessage): AssistantMessage {
+  return { ...message, content: [] };
+}
+
 function toWireUpdate({ assistantMessageEvent: update, message }: Update): WireUpdate {
-  if (update.type === "start") return { type: "start", message };
+  if (update.type === "start") return { type: "start", message: shellOf(message) };
   if (update.type === "toolcall_start") {
     const { id = "", name = "" } = (message.content[update.contentIndex] ?? {}) as Partial<ToolCall>;
     return { type: update.type, contentIndex: update.contentIndex, id, name };
@@ -119,12 +142,27 @@ function toWireUpdate({ assistantMessageEvent: update, message }: Update): WireU
 
 function endRun(view: ViewState, { outcome, error, pending }: Extract<AgentEvent, { type: "agent_end" }>): ViewState {
   const { streamingMessage, thinking, ...rest } = view;
-  const ended: ViewState = { ...rest, outcome, ...(error && { error }), ...(pending && { pending }) };
-  return (pending ?? []).reduce(
+  const waiting = pending ?? pendingCalls(view.messages)?.calls.map((call) => ({ toolCall: call, args: call.arguments }));
+  const ended: ViewState = { ...rest, outcome, ...(error && { error }), ...(waiting && { pending: waiting }) };
+  return (waiting ?? []).reduce(
     (suspended, { toolCall: { id, name }, args }) =>
       changeCall(suspended, { toolCallId: id, toolName: name }, { status: "suspended", args }),
-    ended,
+    leaveCalls(ended, "suspended"),
   );
+}
+
+/** A turn that begins with calls in want of a result resumes them; if not, its first message shows that (SPEC 15.3). */
+function resumeCalls(view: ViewState): ViewState {
+  const calls = pendingCalls(view.messages)?.calls ?? [];
+  return calls.reduce((resumed, { id, name }) => changeCall(resumed, { toolCallId: id, toolName: name }, { status: "running" }), view);
+}
+
+/** The calls that will get no end in this run. */
+function leaveCalls(view: ViewState, status: "suspended" | "failed", at?: number): ViewState {
+  const isOpen = (call: ToolCallView): boolean => call.status === "running" || call.status === "suspended";
+  if (!view.toolCalls.some(isOpen)) return view;
+  const left = { status, ...(status === "failed" && at !== undefined && { endedAt: at }) };
+  return { ...view, toolCalls: view.toolCalls.map((call) => (isOpen(call) ? { ...call, ...left } : call)) };
 }
 
 /** Changes the newest call of the id. One that this view has not seen starting is taken from the transcript. */
@@ -138,6 +176,9 @@ function changeCall(view: ViewState, call: { toolCallId: string; toolName: strin
   toolCalls[index] = { ...known, ...change };
   return { ...view, toolCalls };
 }
+
+/** A block begins at most so far behind those before it: an index that is no place must not cost memory. */
+const MAX_GAP = 100;
 
 function argumentsOf({ messages }: ViewState, toolCallId: string): unknown {
   for (let i = messages.length - 1; i >= 0; i--) {
@@ -154,10 +195,12 @@ function updateAnswer(view: ViewState, event: Update | Extract<WireEvent, { type
   const update = event.assistantMessageEvent;
   if (update.type === "start") return { ...view, streamingMessage: update.message };
   const { streamingMessage } = view;
-  if (!streamingMessage) return view;
+  const { contentIndex } = update;
+  if (!streamingMessage || !Number.isInteger(contentIndex) || contentIndex < 0) return view;
+  if (contentIndex > streamingMessage.content.length + MAX_GAP) return view;
   const content = streamingMessage.content.slice();
-  while (content.length < update.contentIndex) content.push({ type: "text", text: "" });
-  content[update.contentIndex] = applyUpdate(content[update.contentIndex], update);
+  while (content.length < contentIndex) content.push({ type: "text", text: "" });
+  content[contentIndex] = applyUpdate(content[contentIndex], update);
   return { ...view, streamingMessage: { ...streamingMessage, content } };
 }
 
@@ -168,13 +211,13 @@ function applyUpdate(block: Block | undefined, update: Exclude<WireUpdate, { typ
     case "text_delta":
       return { type: "text", text: (block?.type === "text" ? block.text : "") + update.delta };
     case "text_end":
-      return { ...block, type: "text", text: update.content };
+      return { type: "text", text: update.content };
     case "thinking_start":
       return { type: "thinking", thinking: "" };
     case "thinking_delta":
       return { type: "thinking", thinking: (block?.type === "thinking" ? block.thinking : "") + update.delta };
     case "thinking_end":
-      return { ...block, type: "thinking", thinking: update.content };
+      return { type: "thinking", thinking: update.content };
     case "toolcall_start":
       return { type: "toolCall", id: update.id, name: update.name, arguments: {} };
     case "toolcall_end":

@@ -89,18 +89,19 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     return this.#streamingMessage;
   }
 
-  /** The ids of the calls that have started and not ended. */
+  /** The ids of the calls that have started and not ended: in a run, also those that it resumes. */
   get pendingToolCalls(): ReadonlySet<string> {
     return this.#pendingToolCalls;
   }
 
   /** The calls that wait for a decision. After a reload `args` are those the model sent, and there is no reason (SPEC 15.4). */
   get pendingApprovals(): PendingToolCall[] {
-    const calls = this.#run ? [] : (pendingCalls(this.#messages)?.calls ?? []);
+    if (this.#run && !this.#run.end) return [];
+    const calls = pendingCalls(this.#messages)?.calls ?? [];
     return calls.map((call) => this.#suspended.find(({ toolCall }) => toolCall.id === call.id) ?? { toolCall: call, args: call.arguments });
   }
 
-  /** Why the last run failed or was aborted; undefined after one that did not. */
+  /** Why the last run failed or was aborted; undefined after one that did not, and while one is on. */
   get lastError(): RunError | undefined {
     return this.#lastError;
   }
@@ -164,6 +165,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   /** Replaces the transcript; during a run from its next turn on. */
   replaceMessages(messages: readonly AgentMessage[]): void {
     this.#setMessages([...messages]);
+    this.#suspended = [];
     if (this.#run) this.#run.messagesReplaced = true;
   }
 
@@ -171,6 +173,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   reset(): void {
     this.#assertIdle("reset");
     this.#setMessages([]);
+    this.#suspended = [];
     this.#lastError = undefined;
     this.steeringQueue.clear();
     this.followUpQueue.clear();
@@ -219,7 +222,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   }
 
   async #continueFrom(base: AgentMessage[], signal: AbortSignal | undefined): Promise<AgentRunResult> {
-    const waiting = pendingCalls(base)?.calls ?? [];
+    const waiting = pendingCalls(this.#messages)?.calls ?? [];
     if (waiting.length > 0) {
       const names = waiting.map(({ name, id }) => `${name} (${id})`).join(", ");
       throw new TurnLoopError("calls_pending", `Tool calls wait for a decision: ${names}. Use resume, or prompt to abandon them.`);
@@ -267,7 +270,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       return { messages, outcome, ...(error && { error }), ...(pending && { pending }), usage: sumUsage(messages) };
     } catch (error) {
       // refused before any event: nothing has changed
-      this.#setMessages(before);
+      if (!run.messagesReplaced) this.#setMessages(before);
       queue.putBack(taken);
       throw error;
     } finally {
@@ -349,8 +352,16 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
 
   #update(event: AgentEvent, run: ActiveRun): void {
     switch (event.type) {
+      case "agent_start":
+        this.#lastError = undefined;
+        break;
+      case "turn_start":
+        for (const { id } of pendingCalls(this.#messages)?.calls ?? []) this.#pendingToolCalls.add(id);
+        break;
       case "message_start":
       case "message_update":
+        // what still waited is abandoned by any message but a result (SPEC 15.3)
+        if (event.message.role !== "toolResult") this.#pendingToolCalls.clear();
         if (event.message.role === "assistant") this.#streamingMessage = event.message as AssistantMessage;
         else run.incoming = copyMessage(event.message); // before a listener can write to it
         break;

@@ -80,14 +80,15 @@ export async function resumeAgentLoop(
   streamFn: StreamFn,
 ): Promise<AgentMessage[]> {
   const run = createRun(context, config, emit, signal, streamFn);
-  return drive(run, [], await takeDecisions(run, decisions));
+  return drive(run, [], () => takeDecisions(run, decisions));
 }
 
-/** From agent_start to agent_end. */
-async function drive(run: Run, prompts: Incoming[], resumed?: Resumed): Promise<AgentMessage[]> {
+/** From agent_start to agent_end. What `resume` refuses is refused before. */
+async function drive(run: Run, prompts: Incoming[], resume?: () => Promise<Resumed>): Promise<AgentMessage[]> {
   const { delivery } = run;
   run.abort.listen();
   try {
+    const resumed = await resume?.();
     if (delivery.deliver({ type: "agent_start" })) await delivery.delivered();
     const ending = await runTurns(run, prompts, resumed).catch(
       (error: unknown): Ending => ({ outcome: "error", error: { message: errorText(error) } }),

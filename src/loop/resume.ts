@@ -2,6 +2,7 @@
 import { describe, errorText, TurnLoopError, type TurnLoopErrorCode } from "../errors.js";
 import type { AgentMessage, AssistantMessage, ToolCall } from "../messages.js";
 import { pendingCalls } from "../transcript.js";
+import { isThenable } from "./abort.js";
 import { InvalidArguments, validateArguments } from "./arguments.js";
 import type { Run } from "./run.js";
 import type { ToolCallDecision } from "./tool-batch.js";
@@ -48,7 +49,8 @@ async function assertUsable(run: Run, call: ToolCall, decision: ToolCallDecision
   if (action !== "approve" || decision.args === undefined || !entry) return;
   let fault: string | undefined;
   try {
-    const checked = await validateArguments(entry.tool, entry.schema, decision.args);
+    const checking = validateArguments(entry.tool, entry.schema, decision.args);
+    const checked = isThenable(checking) ? await run.abort.race(checking) : checking; // an aborted run executes nothing
     if (checked instanceof InvalidArguments) fault = checked.error;
   } catch (error) {
     fault = errorText(error);

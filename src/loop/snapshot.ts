@@ -103,7 +103,7 @@ export function copyPartial(partial: unknown): unknown {
 }
 
 function copyBlock(block: AnswerBlock): AnswerBlock {
-  return block.type === "toolCall" ? copyCall(block) : { ...block };
+  return block?.type === "toolCall" ? copyCall(block) : { ...block };
 }
 
 export function copyCall(call: ToolCall): ToolCall {

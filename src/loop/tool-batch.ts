@@ -23,7 +23,10 @@ export interface BatchOutcome {
   interruption?: string;
 }
 
-/** What a host decided about a pending call (SPEC 15.3). */
+/**
+ * What a host decided about a pending call (SPEC 15.3). `approve` runs the call as the transcript has it; arguments that the
+ * host, its user or `beforeToolCall` changed come with it as `args`, are validated, and take the place of the model's.
+ */
 export type ToolCallDecision =
   | { toolCallId: string; action: "approve"; args?: unknown }
   | { toolCallId: string; action: "deny"; reason?: string }
@@ -57,7 +60,7 @@ class Batch implements CallBatch {
     this.#decisions = decisions;
     let index = 0;
     for (const block of answer.content) {
-      if (block.type !== "toolCall") continue;
+      if (!isToolCall(block)) continue;
       if (!decisions || decisions.has(block)) this.#calls.push(new OpenCall(this, block, index));
       index++;
     }

@@ -78,8 +78,8 @@ export class OpenCall {
     const mustAsk = run.config.beforeToolCall !== undefined && !approval;
     let validated: unknown;
     try {
-      const given = edited ?? (tool.prepareArguments ? tool.prepareArguments(copyJson(call.arguments)) : call.arguments);
-      validated = validateArguments(tool, schema, given);
+      const own = (): unknown => (tool.prepareArguments ? tool.prepareArguments(copyJson(call.arguments)) : call.arguments);
+      validated = validateArguments(tool, schema, edited === undefined ? own() : edited);
     } catch (error) {
       return argumentsUnusable(tool, error);
     }

@@ -29,6 +29,8 @@ class SequenceReader {
     while (this.#peek() === "turn_start");
     const end = this.#take("agent_end");
     if (!Array.isArray(end.messages)) this.#fail("agent_end with messages", 1);
+    if ((end.outcome === "suspended") !== (end.pending ?? []).length > 0)
+      this.#fail("agent_end with pending calls if suspended, only then", 1);
     if (this.#at < this.#events.length) this.#fail("nothing after agent_end");
     const expected = this.#messages.length;
     if (end.messages.length !== expected) this.#fail(`agent_end with the ${expected} messages of the run, got ${end.messages.length}`, 1);
@@ -97,9 +99,16 @@ class SequenceReader {
   #checkBatch(answer: AssistantMessage, started: string[], ended: string[], results: ToolResultMessage[], resumed: boolean): void {
     const calls: ToolCall[] = isFailed(answer) ? [] : answer.content.filter(isToolCall);
     const answered = results.map((result) => result.toolCallId);
-    const suspended = this.#suspendedCalls();
+    const last = this.#lastTurnEnd();
+    const suspended = (last?.pending ?? []).map(({ toolCall }) => toolCall.id);
+    for (const id of suspended) {
+      if (!started.includes(id)) this.#fail(`tool_execution_start of the suspended call ${id} in the last turn`, 1);
+      if (ended.includes(id) || answered.includes(id)) this.#fail(`no end and no result of the suspended call ${id}`, 1);
+    }
     for (const { id } of calls) {
-      if (suspended.has(id) || (resumed && !answered.includes(id))) continue;
+      if (suspended.includes(id) || (resumed && !answered.includes(id))) continue;
+      // interrupted, or suspended when the sink failed (SPEC 16.2, 15.2)
+      if (last?.outcome === "error" && started.includes(id) && !ended.includes(id) && !answered.includes(id)) continue;
       if (!resumed && !started.includes(id)) this.#fail(`tool_execution_start of call ${id} in its turn`, 1);
       if (!ended.includes(id)) this.#fail(`tool_execution_end of call ${id} in its turn`, 1);
       if (!answered.includes(id)) this.#fail(`a result message for call ${id} in its turn`, 1);
@@ -111,12 +120,10 @@ class SequenceReader {
     if (stray !== undefined) this.#fail(`tool events for calls of the answer only, got ${stray}`, 1);
   }
 
-  /** A suspended call has its start only (SPEC 15.2). */
-  #suspendedCalls(): Set<string> {
-    const last = this.#events[this.#events.length - 1];
+  /** The end of the run, if it follows the turn that was just read: some of its calls may have their start only. */
+  #lastTurnEnd(): EventOf<"agent_end"> | undefined {
     const next = this.#events[this.#at];
-    const pending = (last as { pending?: { toolCall: ToolCall }[] } | undefined)?.pending ?? [];
-    return new Set(next === last ? pending.map(({ toolCall }) => toolCall.id) : []);
+    return next?.type === "agent_end" ? next : undefined;
   }
 
   #peek(): AgentEvent["type"] | undefined {
