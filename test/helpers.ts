@@ -8,9 +8,11 @@ import {
   type Message,
   type Model,
   type RunOutcome,
+  resumeAgentLoop,
   runAgentLoop,
   runAgentLoopContinue,
   type StreamFn,
+  type ToolCallDecision,
   type ToolResultMessage,
   userMessage,
 } from "turnloop";
@@ -39,15 +41,30 @@ export interface RunRecord {
 
 /** Runs the answers (or a StreamFn) from the prompt "go", records the events and checks their grammar (SPEC 4.6, 2.6). */
 export async function run(answers: ScriptedAnswer[] | StreamFn, options: RunOptions = {}): Promise<RunRecord> {
-  return drive(answers, options, false);
+  const prompts = options.prompts ?? [userMessage("go")];
+  return drive(answers, options, (...rest) => runAgentLoop(prompts, ...rest));
 }
 
 /** The same with runAgentLoopContinue on `options.messages`. */
 export async function continueRun(answers: ScriptedAnswer[] | StreamFn, options: RunOptions = {}): Promise<RunRecord> {
-  return drive(answers, options, true);
+  return drive(answers, options, runAgentLoopContinue);
 }
 
-async function drive(answers: ScriptedAnswer[] | StreamFn, options: RunOptions, continuing: boolean): Promise<RunRecord> {
+/** The same with resumeAgentLoop on `options.messages`. */
+export async function resumeRun(
+  decisions: ToolCallDecision[],
+  answers: ScriptedAnswer[] | StreamFn,
+  options: RunOptions = {},
+): Promise<RunRecord> {
+  return drive(answers, options, (...rest) => resumeAgentLoop(decisions, ...rest), true);
+}
+
+async function drive(
+  answers: ScriptedAnswer[] | StreamFn,
+  options: RunOptions,
+  start: typeof runAgentLoopContinue,
+  resumed = false,
+): Promise<RunRecord> {
   const scripted = Array.isArray(answers) ? scriptedModel(answers) : undefined;
   const streamFn = scripted ?? (answers as StreamFn);
   const recorder = recordEvents();
@@ -57,10 +74,8 @@ async function drive(answers: ScriptedAnswer[] | StreamFn, options: RunOptions, 
   };
   const context: AgentContext = { systemPrompt: options.systemPrompt ?? "", messages: options.messages ?? [], tools: options.tools ?? [] };
   const config: AgentLoopConfig = { model, ...options.config };
-  const messages = continuing
-    ? await runAgentLoopContinue(context, config, emit, options.signal, streamFn)
-    : await runAgentLoop(options.prompts ?? [userMessage("go")], context, config, emit, options.signal, streamFn);
-  assertEventSequence(recorder.events);
+  const messages = await start(context, config, emit, options.signal, streamFn);
+  assertEventSequence(recorder.events, { resumed });
   const end = recorder.events[recorder.events.length - 1] as RunRecord["end"];
   return { events: recorder.events, messages, requests: scripted?.requests ?? [], outcome: end.outcome, end };
 }

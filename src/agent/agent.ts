@@ -8,7 +8,7 @@ import { CHANGED_STATE } from "../loop/between-turns.js";
 import { assertPrompts, takeIn } from "../loop/incoming.js";
 import { resumeAgentLoop, runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
 import { isSignal, readClock } from "../loop/run.js";
-import { copyMessage } from "../loop/snapshot.js";
+import { copyMessage, copyPlain } from "../loop/snapshot.js";
 import type { ToolCallDecision } from "../loop/tool-batch.js";
 import { type AgentMessage, type AssistantMessage, type ImageContent, sumUsage, type UserMessage, userMessage } from "../messages.js";
 import type { Model, StreamFn } from "../stream.js";
@@ -378,7 +378,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
         break;
       case "agent_end":
         this.#lastError = event.error;
-        this.#suspended = event.pending ?? [];
+        this.#suspended = copyPlain(event.pending ?? [], new Map());
         this.#pendingToolCalls.clear();
         run.end = event;
     }

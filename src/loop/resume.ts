@@ -18,8 +18,9 @@ export async function takeDecisions(run: Run, decisions: readonly ToolCallDecisi
   const { answer, calls } = pendingOf(run.transcript);
   if (!Array.isArray(decisions)) throw new TurnLoopError("invalid_argument", `decisions must be an array; got ${describe(decisions)}.`);
   const byId = new Map<unknown, ToolCallDecision>();
-  for (const decision of decisions) {
-    const id: unknown = decision?.toolCallId;
+  for (const given of decisions) {
+    const decision = { ...given }; // validation may take a while
+    const id: unknown = decision.toolCallId;
     if (byId.has(id)) refuse("duplicate_decision", `There are two decisions for call ${describe(id)}; expected one for each pending call.`);
     byId.set(id, decision);
   }
