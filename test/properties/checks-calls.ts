@@ -47,11 +47,13 @@ function callsOf(world: World, answer: AssistantMessage, turn: number, messages:
   const blocks = world.scenario.answers[number - 1]?.blocks.filter(({ kind }) => kind === "call") ?? [];
   const tools = world.scenario.tools.slice(0, world.modelCalls[number - 1]?.tools);
   const calls = answer.content.filter((block): block is ToolCall => block.type === "toolCall");
-  const at = messages.indexOf(answer);
+  const after = messages.slice(messages.indexOf(answer) + 1);
+  const next = after.findIndex(({ role }) => role !== "toolResult");
+  const results = (next < 0 ? after : after.slice(0, next)) as ToolResultMessage[];
   return calls.map((call, index) => {
     const block = blocks[index] as Block;
     const execution = world.executions.find((run) => run.turn === turn && run.index === index);
-    const result = messages[at + 1 + index] as ToolResultMessage | undefined;
+    const result = results.find(({ toolCallId }) => toolCallId === call.id);
     return {
       call,
       result,
@@ -95,7 +97,10 @@ function decided(base: Record<string, unknown> | undefined, act: string | undefi
     case "bad":
       return strict ? undefined : { n: "seven" };
     case "badInPlace":
+    case "suspendBad":
       return strict ? undefined : { ...base, n: "nine" };
+    case "suspendEdit":
+      return decided(base, "edit", strict);
     case "block":
     case "blockTerminate":
     case "throw":
@@ -112,8 +117,12 @@ function checkCall(world: World, known: Known): void {
   const asked = world.hookCalls.filter(({ hook, callId }) => hook === "beforeToolCall" && callId === key);
   const after = world.hookCalls.filter(({ hook, callId }) => hook === "afterToolCall" && callId === key);
   const base = cutOff ? undefined : validated(known);
-  const expected = decided(base, asked[0]?.act, isStrict(tool));
+  const allowed = decided(base, asked[0]?.act, isStrict(tool));
+  const suspended = allowed && asked[0]?.act.startsWith("suspend");
+  const expected = suspended ? undefined : allowed;
   const undisturbed = !world.stopped && !world.sinkFailure;
+  if (undisturbed && suspended && result) world.fail(`15.2: ${what} is suspended, and its result is ${show(result)}`);
+  if (!result) checkPending(world, known, suspended && allowed);
   if (asked.length > (base ? 1 : 0)) world.fail(`5.8: beforeToolCall is asked ${asked.length} times about ${what}`);
   if (undisturbed && world.scenario.hooks.beforeToolCall && base && asked.length === 0)
     world.fail(`5.8: beforeToolCall is not asked about ${what}`);
@@ -135,6 +144,17 @@ function checkCall(world: World, known: Known): void {
   if (execution && result && after.length === 0 && !world.sinkFailure) checkSettling(world, known, execution, result);
   if (world.scenario.config.ownNow && result && !(result.timestamp >= 1_000_000))
     world.fail(`2.2: the result of ${what} has the timestamp ${result.timestamp}`);
+}
+
+/** SPEC 15.2: a call without a result waits, and the end of the run says so. */
+function checkPending(world: World, { call }: Known, args: object | undefined | false): void {
+  if (!args) world.fail(`5.2: ${show(call)} has no result`);
+  const { event } = world.sinkCalls[world.sinkCalls.length - 1] ?? {};
+  if (!args || event?.type !== "agent_end" || world.scenario.sink.writes) return;
+  const shown = event.pending?.find(({ toolCall }) => toolCall.id === call.id);
+  if (!shown && !world.sinkFailure) world.fail(`15.2: ${show(call)} waits, and the run ends with ${show(event.pending)}`);
+  else if (shown && !isDeepStrictEqual(shown.args, JSON.parse(JSON.stringify(args))))
+    world.fail(`15.2: ${show(call)} waits with ${show(shown)}, expected ${show(args)}`);
 }
 
 function limitOf(world: World, tool: Tool | undefined): number {
@@ -174,7 +194,8 @@ function checkTurn(world: World, turn: AgentEvent[], calls: Known[], next: Agent
   const starts = of("tool_execution_start");
   const ends = of("tool_execution_end");
   if (show(starts.map(({ toolCallId }) => toolCallId)) !== show(ids)) world.fail(`5.2: the calls ${ids} have the starts ${show(starts)}`);
-  if (show(ends.map(({ toolCallId }) => toolCallId).sort()) !== show([...ids].sort()))
+  const answered = calls.filter(({ result }) => result);
+  if (show(ends.map(({ toolCallId }) => toolCallId).sort()) !== show(answered.map(({ call }) => call.id).sort()))
     world.fail(`5.2: the calls ${ids} have the ends ${show(ends)}`);
   const letters = turn
     .map(
@@ -186,19 +207,21 @@ function checkTurn(world: World, turn: AgentEvent[], calls: Known[], next: Agent
     .join("");
   const batch = letters.includes("s") ? letters.slice(letters.indexOf("s")) : "";
   const sequential = world.scenario.config.toolExecution === "sequential" || calls.some(({ tool }) => tool?.mode === "sequential");
-  if (!(sequential ? /^(sp*e\(\))*$/ : /^[spe]*(\(\))*$/).test(batch))
+  const suspends = world.hookCalls.some(({ act, callId }) => act.startsWith("suspend") && calls.some(({ key }) => key === callId));
+  const inOrder = suspends ? /^(sp*e?(\(\))*)*e*(\(\))*$/ : /^(sp*e\(\))*$/; // results behind a suspended call wait
+  if (!(sequential ? inOrder : /^[spe]*(\(\))*$/).test(batch))
     world.fail(`5.9: the events of a ${sequential ? "sequential" : "parallel"} batch are ${batch}`);
   for (const known of calls) checkUpdates(world, known, of("tool_execution_update"));
   if (writes) return;
   calls.forEach(({ call, result }, i) => {
     const end = ends.find(({ toolCallId }) => toolCallId === call.id);
     if (show(starts[i]?.args) !== show(call.arguments)) world.fail(`5.6: tool_execution_start shows ${show(starts[i])} for ${show(call)}`);
-    if (show(end?.result.content) !== show(result?.content) || end?.isError !== result?.isError)
+    if ((result && show(end?.result.content) !== show(result.content)) || end?.isError !== result?.isError)
       world.fail(`5.2: ${show(end)} and ${show(result)} differ`);
   });
   checkOrder(world, calls, ends);
   const results = of("turn_end")[0]?.toolResults;
-  if (show(results) !== show(calls.map(({ result }) => result))) world.fail(`5.2: turn_end has the results ${show(results)}`);
+  if (show(results) !== show(answered.map(({ result }) => result))) world.fail(`5.2: turn_end has the results ${show(results)}`);
   const terminates = ends.length > 0 && ends.every(({ result }) => result.terminate === true);
   const first = next?.find(({ type }) => type === "message_start") as EventOf<"message_start"> | undefined;
   const { outcome } = (world.sinkCalls[world.sinkCalls.length - 1]?.event ?? {}) as { outcome?: string };

@@ -33,7 +33,7 @@ export function checkAll(played: Played): void {
   checkEnd(played, events, messages);
   checkPrompt(played, abandoned);
   checkIncoming(played, messages);
-  checkPairing(world, "the transcript", messages, { complete: true });
+  checkPairing(world, "the transcript", messages, { complete: true, waiting: waitingCalls(world, messages) });
   for (const [i, call] of world.modelCalls.entries()) checkRequest(world, i, call);
   if (show(messages).includes(MARK)) world.fail("4.8: what a listener writes to an event reaches the transcript");
   if (show(messages).includes(INTRUDER)) world.fail("6.2: what a hook pushes into a list it is shown reaches the transcript");
@@ -126,6 +126,8 @@ function checkEnd({ world, settled }: Played, events: AgentEvent[], messages: Ag
   if (doomed && world.scenario.sink.failAt === undefined && end.outcome !== "aborted")
     world.fail(`7.5: outcome ${end.outcome} of a run that could only be aborted`);
   checkReason(world, end, last);
+  if ((end.outcome === "suspended") !== (end.pending?.length ?? 0) > 0)
+    world.fail(`15.2: outcome ${end.outcome} with pending ${show(end.pending)}`);
   if (end.outcome === "error" && !end.error?.message) world.fail("4.5: outcome error without a text");
   if (end.outcome === "completed" || end.outcome === "terminated" || end.outcome === "stopped") {
     if (last?.stopReason === "error" || last?.stopReason === "aborted") world.fail(`4.4: outcome ${end.outcome} after a failed answer`);
@@ -169,7 +171,13 @@ function checkIncoming({ world, prompts }: Played, messages: AgentMessage[]): vo
 }
 
 /** SPEC 2.6, checked on its own terms: after each answer with calls exactly its results, in order; ids non-empty and unique. */
-function checkPairing(world: World, where: string, messages: readonly AgentMessage[], { complete }: { complete: boolean }): void {
+function checkPairing(
+  world: World,
+  where: string,
+  messages: readonly AgentMessage[],
+  { complete, waiting = [] }: { complete: boolean; waiting?: string[] },
+): void {
+  const last = messages[lastAnswerAt(messages)];
   let open: string[] = [];
   for (const message of messages) {
     if (message.role === "toolResult") {
@@ -185,9 +193,22 @@ function checkPairing(world: World, where: string, messages: readonly AgentMessa
     if (failed && ids.length > 0 && !complete) world.fail(`2.6: ${where} has calls of a failed answer`);
     if (ids.some((id) => typeof id !== "string" || id.trim() === "")) world.fail(`5.4: ${where} has an empty call id`);
     if (new Set(ids).size !== ids.length) world.fail(`5.4: ${where} has a call id twice in a message: ${show(ids)}`);
-    open = failed ? [] : ids;
+    open = failed ? [] : ids.filter((id) => message !== last || !waiting.includes(id));
   }
   if (open.length > 0) world.fail(`2.6: in ${where} the calls ${show(open)} at the end have no result`);
+}
+
+/** SPEC 15.2: the calls of the last answer that have no result because a hook suspended them; 5.2 is checked of each call. */
+function waitingCalls(world: World, messages: readonly AgentMessage[]): string[] {
+  if (!world.hookCalls.some(({ act }) => act.startsWith("suspend"))) return [];
+  const at = lastAnswerAt(messages);
+  const results = messages.slice(at + 1).map((message) => (message as ToolResultMessage).toolCallId);
+  const { content = [] } = (messages[at] ?? {}) as Partial<AssistantMessage>;
+  return content.filter((block): block is ToolCall => block.type === "toolCall" && !results.includes(block.id)).map(({ id }) => id);
+}
+
+function lastAnswerAt(messages: readonly AgentMessage[]): number {
+  return messages.map(({ role }) => role).lastIndexOf("assistant");
 }
 
 function checkRequest(world: World, index: number, { context, messages, options, tools, modelId }: World["modelCalls"][number]): void {

@@ -211,6 +211,9 @@ function interpretedHooks(world: World): { [name in HookName]: (...args: any[]) 
         block: () => ({ block: true, reason: "not today" }),
         blockTerminate: () => ({ block: true, terminate: true }),
         truthyBlock: () => ({ block: 1 }),
+        suspend: () => ({ suspend: true, reason: "ask" }),
+        suspendEdit: () => ({ suspend: true, args: { n: "7" } }),
+        suspendBad: () => setN(args, "nine") ?? { suspend: true },
         push: () => {
           pushTo(context.messages);
           pushTo(context.tools ?? []);
