@@ -17,6 +17,19 @@ it("the README's quick start is the file that is compiled and run here", async (
   expect(lines.at(-1)).toEqual([{ type: "text", text: "2 + 3 is 5." }]);
 });
 
+it.each([
+  ["Approvals that can wait", "approvals", ["suspended", { euros: 40 }, [{ type: "text", text: "The bill is paid." }]]],
+  ["Showing a run: views and wire events", "view", ["completed", [{ type: "text", text: "Hello!" }]]],
+])("the README's example of %s is a file that is compiled and run here", async (heading, name, expected) => {
+  const [, block] = new RegExp(`## ${heading}\n.*?\`\`\`ts\n(.*?)\`\`\``, "s").exec(read("README.md")) ?? [];
+  expect(block).toBe(read(`examples/${name}.ts`));
+  const log = vi.spyOn(console, "log").mockImplementation(() => {});
+  await import(`../examples/${name}.ts`);
+  const { calls } = log.mock;
+  log.mockRestore();
+  expect(calls).toEqual([expected]);
+});
+
 it("the README names only commands and files that exist", () => {
   const { scripts } = JSON.parse(read("package.json"));
   for (const page of ["README.md", "CONTRIBUTING.md"]) {
