@@ -88,6 +88,8 @@ export class Pairing {
   #calls: ToolCall[] = [];
   #results: (ToolResultMessage | undefined)[] = [];
   #missing = 0;
+  /** User messages that came before all results did. */
+  #behind: Message[] = [];
   /** When the open calls were made, for results that have to be made up. */
   #timestamp = 0;
 
@@ -96,11 +98,12 @@ export class Pairing {
       this.#addResult(message);
       return;
     }
-    this.finish();
     if (message.role === "user") {
-      this.#paired.push(message);
+      // a result may still come behind it: that of a call which was resumed
+      (this.#calls.length > 0 ? this.#behind : this.#paired).push(message);
       return;
     }
+    this.finish();
     const calls = message.content.filter(isToolCall);
     if (calls.length > 0 && isFailed(message)) {
       const content = message.content.filter((block) => !isToolCall(block));
@@ -120,7 +123,9 @@ export class Pairing {
       for (let i = 0; i < this.#calls.length; i++) {
         this.#paired.push(this.#results[i] ?? missingResult(this.#calls[i] as ToolCall, this.#timestamp));
       }
+      for (const message of this.#behind) this.#paired.push(message);
       this.#calls = [];
+      this.#behind = [];
     }
     return this.#paired;
   }

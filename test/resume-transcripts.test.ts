@@ -28,6 +28,19 @@ describe("transcripts", () => {
     expect(sent.filter((message) => textOf(message).startsWith("No result was recorded"))).toEqual([]);
   });
 
+  it("a note that a host shows the model as a user message does not cut off the results behind it", async () => {
+    // SPEC 2.6
+    const convertToLlm = (all: AgentMessage[]) =>
+      all.map((message) => ((message.role as string) === "note" ? userMessage("note") : message));
+    const record = await resumed([...cut(["a", "b"], ["a"]), note], [result("b", "given")], {
+      config: { convertToLlm: convertToLlm as never },
+    });
+    const sent = record.requests[0]?.messages.map((message) =>
+      "toolCallId" in message ? `${message.toolCallId} ${textOf(message)}` : message.role,
+    );
+    expect(sent).toEqual(["user", "assistant", "a earlier", "b given", "user"]);
+  });
+
   it("an answer of several calls is resumed after a JSON round trip as if it had never been away", async () => {
     const options = { tools: [makeTool("t", (id) => `did ${id}`)], config: { now: () => 5 } };
     const script = [
