@@ -271,6 +271,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   #withThinking({ streamFn, thinking }: AgentOptions<M>): StreamFn {
     if (!thinking || typeof streamFn !== "function") return streamFn;
     const options: ThinkingOptions = thinking === true ? {} : thinking;
+    const { name, title, heartbeatMs, maxHeartbeats, showAfterMs } = options;
     const heard = new WeakSet<ThinkingEvent>();
     const onProgress = (event: ThinkingEvent): void | Promise<void> => {
       // a complete that failed comes twice
@@ -278,7 +279,12 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       heard.add(event);
       return options.onProgress?.(event);
     };
-    return withThinkingCard(streamFn, Object.create(options, { onProgress: { value: onProgress } }));
+    return withThinkingCard(streamFn, {
+      ...{ name, title, heartbeatMs, maxHeartbeats, showAfterMs, onProgress },
+      onError: (error, event) => options.onError?.(error, event),
+      now: () => readClock(options),
+      createId: () => options.createId?.() ?? "",
+    });
   }
 
   /** Updates the state, then tells the listeners: `on` at once, `subscribe` one after the other. */

@@ -1,5 +1,5 @@
-import { describe, errorText, TurnLoopError } from "../errors.js";
-import { isThenable, pause } from "../loop/abort.js";
+import { describe, TurnLoopError } from "../errors.js";
+import { abortError, isThenable, pause } from "../loop/abort.js";
 import { AssistantMessageBuilder } from "../message-builder.js";
 import type { ModelErrorInfo } from "../messages.js";
 import type { StreamFn } from "../stream.js";
@@ -36,10 +36,7 @@ export function withRetry(streamFn: StreamFn, options: RetryOptions = {}): Strea
       if (!again) return yield* replay();
       const delayMs = waitBefore(attempt, failure.info, minDelayMs, maxDelayMs);
       tell(onRetry, { attempt, delayMs, info: failure.info });
-      if (!(await pause(delayMs, signal))) {
-        const error = Object.assign(new Error(`aborted: ${errorText(signal?.reason)}`), { name: "AbortError" });
-        return yield* new AssistantMessageBuilder(model).fail(error);
-      }
+      if (!(await pause(delayMs, signal))) return yield* new AssistantMessageBuilder(model).fail(abortError(signal));
     }
   };
 }

@@ -104,6 +104,11 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<bool
   });
 }
 
+/** What an aborted call ends with. */
+export function abortError(signal: AbortSignal | undefined): Error {
+  return Object.assign(new Error(`aborted: ${errorText(signal?.reason)}`), { name: "AbortError" });
+}
+
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }

@@ -221,7 +221,7 @@ class AnswerReader {
   }
 }
 
-function assertStream(stream: unknown): AssistantStream {
+export function assertStream(stream: unknown): AssistantStream {
   if (typeof (stream as AssistantStream | undefined)?.[Symbol.asyncIterator] === "function") return stream as AssistantStream;
   throw new TurnLoopError(
     "invalid_argument",
