@@ -65,7 +65,11 @@ export function watchedRun(streamFn: StreamFn, options: RunOptions = {}, thinkin
     heard.push(...outline([event]));
     return options.onEvent?.(event);
   };
-  const decorated = withThinkingCard(streamFn, sink.options);
+  const called: StreamFn = (...call) => {
+    heard.push("model call");
+    return streamFn(...call);
+  };
+  const decorated = withThinkingCard(called, sink.options);
   return { heard, sink, running: run(decorated, { ...options, onEvent }) };
 }
 
