@@ -25,6 +25,10 @@ export function withThinkingCard(streamFn: StreamFn, options: ThinkingOptions): 
       reader?.close();
       reader = undefined;
     };
+    const aborted = (): StreamEvent[] => {
+      onAbort();
+      return new AssistantMessageBuilder(model).fail(abortError(signal));
+    };
     async function* thinking(): AsyncGenerator<StreamEvent> {
       try {
         if (!signal?.aborted) card.start();
@@ -47,26 +51,25 @@ export function withThinkingCard(streamFn: StreamFn, options: ThinkingOptions): 
         leave();
       }
     }
-    const aborted = (): StreamEvent[] => {
-      onAbort();
-      return new AssistantMessageBuilder(model).fail(abortError(signal));
-    };
-    const events = thinking();
-    const end = events.return.bind(events);
-    // a generator would keep its return() waiting for as long as the model hangs
-    return Object.assign(events, {
-      return: (value: unknown) => {
-        leave();
-        return end(value);
-      },
-    });
+    return leftAtOnce(thinking(), leave);
   };
+}
+
+/** The same generator; of itself it would put off a `return()` for as long as the model hangs. */
+function leftAtOnce<T>(events: AsyncGenerator<T>, leave: () => void): AsyncGenerator<T> {
+  const end = events.return.bind(events);
+  return Object.assign(events, {
+    return: (value: unknown) => {
+      leave();
+      return end(value);
+    },
+  });
 }
 
 /** What the event says about the wait; undefined while it goes on. */
 function outcomeOf(event: StreamEvent): ThinkingOutcome | undefined {
   if (event.type === "error") return event.reason === "aborted" ? "aborted" : "error";
   if (event.type !== "done") return "delta" in event && event.delta ? "delta" : undefined;
-  const { stopReason }: Partial<AssistantMessage<string>> = event.message ?? {};
+  const { stopReason }: Partial<AssistantMessage<string>> = event.message ?? { stopReason: "error" };
   return stopReason === "aborted" || stopReason === "error" ? stopReason : "done";
 }

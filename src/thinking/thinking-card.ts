@@ -200,7 +200,9 @@ export class ThinkingCard {
 
 /** A card must not keep a process alive. */
 function unref<T>(timer: T): T {
-  (timer as { unref?(): void }).unref?.();
+  const { Deno } = globalThis as { Deno?: { unrefTimer?(id: number): void } };
+  if (typeof timer === "number") Deno?.unrefTimer?.(timer);
+  else (timer as { unref?(): void }).unref?.();
   return timer;
 }
 

@@ -95,6 +95,7 @@ describe("a card lasts from just before the model call to its first sign", () =>
     ],
     ["a done that says error", [{ ...done, message: answer({ stopReason: "error", errorMessage: "busy" }) }], "error"],
     ["a done that says aborted", [{ ...done, message: answer({ stopReason: "aborted" }) }], "aborted"],
+    ["a done without a message", [{ type: "done", reason: "stop" }], "error"],
     ["an error event without a message", [{ type: "error", reason: "error" }], "error"],
     ["something that is no event", [null, 7, {}, done], "done"],
     ["two terminal events", [{ type: "error", reason: "error", error: answer({ errorMessage: "busy" }) }, done], "error"],

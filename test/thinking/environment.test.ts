@@ -111,7 +111,7 @@ describe("LLM_HEARTBEAT_DISABLED and DREW_LLM_HEARTBEAT_DISABLED", () => {
 });
 
 describe("timers", () => {
-  it("that are plain numbers, as in a browser, will do", async () => {
+  it("that are plain numbers, as in browsers and Deno, will do", async () => {
     // SPEC 9.4, 14.1
     const { setTimeout: after, setInterval: every } = globalThis;
     const handles = new Map<number, ReturnType<typeof setTimeout>>();
@@ -125,7 +125,9 @@ describe("timers", () => {
     vi.stubGlobal("setTimeout", numbered(after));
     vi.stubGlobal("setInterval", numbered(every));
     for (const name of ["clearTimeout", "clearInterval"]) vi.stubGlobal(name, (handle: number) => clear(handles.get(handle)));
+    const unreferenced: number[] = [];
+    vi.stubGlobal("Deno", { unrefTimer: (handle: number) => unreferenced.push(handle) });
     expect(await wait({ showAfterMs: 300 })).toMatchObject({ timers: 2, beats: 2 });
-    expect(vi.getTimerCount()).toBe(0);
+    expect([vi.getTimerCount(), unreferenced]).toEqual([0, [1, 2]]);
   });
 });
