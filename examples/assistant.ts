@@ -6,6 +6,7 @@ import {
   type Model,
   type ModelErrorInfo,
   type StreamFn,
+  type ThinkingOptions,
   toLlmMessages,
   withRetry,
   withStallTimeout,
@@ -45,11 +46,14 @@ export function assistantFor(modelName: string | undefined, environment: Environ
   return serverAssistant(id, baseURL || DEFAULT_SERVER, apiKey, notice);
 }
 
-export function createAgent({ model, streamFn }: Pick<Assistant, "model" | "streamFn">, tools: AgentTool[]): Agent {
+type AgentParts = Pick<Assistant, "model" | "streamFn"> & { tools: AgentTool[]; thinking: ThinkingOptions };
+
+export function createAgent({ model, streamFn, tools, thinking }: AgentParts): Agent {
   return new Agent({
     model,
     streamFn,
     tools,
+    thinking,
     systemPrompt: SYSTEM_PROMPT,
     convertToLlm: (messages) => toLlmMessages(messages.map(withStopNote)),
   });
