@@ -86,10 +86,15 @@ describe("a server", () => {
 /** A server whose answers wait for a word from the test. */
 async function patientServer() {
   const asked: ServerResponse[] = [];
+  const answers: string[] = [];
+  const serve = (): void => {
+    while (asked.length > 0 && answers.length > 0) asked.shift()?.end(answers.shift());
+  };
   const listener = createHttpServer((request, response) => {
     request.resume();
     asked.push(response.writeHead(200, { "content-type": "text/event-stream" }));
     response.flushHeaders();
+    serve();
   }).listen(0, "127.0.0.1");
   await once(listener, "listening");
   onTestFinished(() => {
@@ -98,7 +103,10 @@ async function patientServer() {
   });
   return {
     url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}/v1`,
-    answer: (...parts: string[]): void => void asked.shift()?.end(text(...parts) + stop),
+    answer(...parts: string[]): void {
+      answers.push(text(...parts) + stop);
+      serve();
+    },
   };
 }
 
