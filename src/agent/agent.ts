@@ -3,7 +3,7 @@ import type { AgentLoopConfig, NextTurn } from "../config.js";
 import { withThinkingCard } from "../decorators/thinking.js";
 import { describe, TurnLoopError } from "../errors.js";
 import type { AgentEvent, AgentEventSink } from "../events.js";
-import { isThenable } from "../loop/abort.js";
+import { ignoringFailure, isThenable } from "../loop/abort.js";
 import { CHANGED_STATE } from "../loop/between-turns.js";
 import { assertPrompts, takeIn } from "../loop/incoming.js";
 import { runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
@@ -392,12 +392,9 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   }
 
   #report(error: unknown, event: Heard): void {
-    try {
+    ignoringFailure(() => {
       const { onListenerError } = this.#options;
-      const reported: unknown = onListenerError ? onListenerError.call(this.#options, error, event) : console.error(error);
-      if (isThenable(reported)) reported.then(undefined, () => {});
-    } catch {
-      // a reporter that throws has nobody to report to
-    }
+      return onListenerError ? onListenerError.call(this.#options, error, event) : console.error(error);
+    });
   }
 }

@@ -1,5 +1,5 @@
 /** A stream read event by event, as the loop itself would take it (SPEC 3.1, 3.3, 3.4). */
-import { isThenable } from "../loop/abort.js";
+import { ignoringFailure } from "../loop/abort.js";
 import { assertStream } from "../loop/assistant.js";
 import type { AssistantMessage } from "../messages.js";
 import type { AssistantMessageEvent, AssistantStream } from "../stream.js";
@@ -36,12 +36,7 @@ export class EventReader {
   /** Lets the stream clean up; nobody waits for that. */
   close(): void {
     this.#stopWaiting();
-    try {
-      const closed: unknown = this.#iterator.return?.();
-      if (isThenable(closed)) closed.then(undefined, () => {});
-    } catch {
-      // there is nobody to tell
-    }
+    ignoringFailure(() => this.#iterator.return?.());
   }
 
   #end(event: StreamEvent | undefined): StreamEvent | undefined {

@@ -1,5 +1,5 @@
 /** The silence between "request sent" and "first delta" as events (SPEC 9). */
-import { isThenable, MAX_TIMER_MS } from "../loop/abort.js";
+import { ignoringFailure, isThenable, MAX_TIMER_MS } from "../loop/abort.js";
 import { readClock } from "../loop/run.js";
 
 export interface ThinkingEvent {
@@ -162,7 +162,7 @@ export class ThinkingCard {
 
   #deliver({ event, onSent, onFailed }: Outgoing): void {
     const fail = (error: unknown): void => {
-      this.#report(error, event);
+      ignoringFailure(() => this.#options.onError?.(error, event));
       onFailed?.();
     };
     try {
@@ -174,15 +174,6 @@ export class ThinkingCard {
       this.#unsettled.add(settled);
     } catch (error) {
       fail(error);
-    }
-  }
-
-  #report(error: unknown, event: ThinkingEvent): void {
-    try {
-      const reported: unknown = this.#options.onError?.(error, event);
-      if (isThenable(reported)) reported.then(undefined, () => {});
-    } catch {
-      // a reporter that throws has nobody to report to
     }
   }
 
