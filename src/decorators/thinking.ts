@@ -11,7 +11,7 @@ import { EventReader, type StreamEvent } from "./event-reader.js";
  * then the attempts share one card.
  *
  * @example
- * const streamFn = withThinkingCard(withRetry(openaiChat()), { onProgress: ({ state, title }) => spinner(state, title) });
+ * const streamFn = withThinkingCard(withRetry(model), { onProgress: ({ state, title }) => spinner(state, title) });
  */
 export function withThinkingCard(streamFn: StreamFn, options: ThinkingOptions): StreamFn {
   return (model, context, streamOptions) => {
