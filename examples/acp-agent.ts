@@ -25,7 +25,9 @@ function main(): Promise<void> {
     thinking: HEARTBEAT_MS ? { heartbeatMs: Number(HEARTBEAT_MS) } : true,
     agentInfo: { name: "turnloop-example", title: "turnloop example", version: "0.1.0" },
     createAgent: ({ cwd, connection, sessionId }) =>
-      createAgent(assistant, workspaceTools(cwd), {
+      createAgent({
+        ...assistant,
+        tools: workspaceTools(cwd),
         beforeToolCall: requestPermission(connection, sessionId, { ask: ({ toolCall }) => !FREE_TOOLS.includes(toolCall.name) }),
       }),
   });

@@ -46,16 +46,15 @@ export function assistantFor(modelName: string | undefined, environment: Environ
   return serverAssistant(id, baseURL || DEFAULT_SERVER, apiKey, notice);
 }
 
-export function createAgent(
-  { model, streamFn }: Pick<Assistant, "model" | "streamFn">,
-  tools: AgentTool[],
-  hooks: Pick<AgentOptions, "beforeToolCall"> = {},
-): Agent {
+type AgentParts = Pick<AgentOptions, "model" | "streamFn" | "thinking" | "beforeToolCall"> & { tools: AgentTool[] };
+
+export function createAgent({ model, streamFn, tools, thinking, beforeToolCall }: AgentParts): Agent {
   return new Agent({
-    ...hooks,
     model,
     streamFn,
     tools,
+    thinking,
+    beforeToolCall,
     systemPrompt: SYSTEM_PROMPT,
     convertToLlm: (messages) => toLlmMessages(messages.map(withStopNote)),
   });
