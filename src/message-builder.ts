@@ -94,6 +94,18 @@ export class AssistantMessageBuilder {
   }
 
   /**
+   * The open block, whatever it is, is complete: what follows is another one, also if it is of the same type. `signature`
+   * is kept with it for replay, as `textSignature`, `thinkingSignature` or `thoughtSignature`.
+   */
+  blockEnd(signature?: string): AssistantMessageEvent[] {
+    const events = this.#begin();
+    if (this.#ended || !this.#blockOpen) return events;
+    if (signature !== undefined) this.#replaceLast(signed(this.#last(), signature));
+    this.#close(events);
+    return events;
+  }
+
+  /**
    * Token counts so far; given ones replace earlier ones. `totalTokens` defaults to the sum of the four counts, `cost` to
    * what `model.cost` makes of them.
    */
@@ -195,6 +207,11 @@ export class AssistantMessageBuilder {
   #openBlock(type: Block["type"]): boolean {
     return this.#blockOpen && this.#last().type === type;
   }
+}
+
+function signed(block: Block, signature: string): Block {
+  if (block.type === "text") return { ...block, textSignature: signature };
+  return block.type === "thinking" ? { ...block, thinkingSignature: signature } : { ...block, thoughtSignature: signature };
 }
 
 /** The call with its arguments read from their complete text. */

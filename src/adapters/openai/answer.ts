@@ -2,6 +2,7 @@
 import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { Usage } from "../../messages.js";
 import type { AssistantMessageEvent } from "../../stream.js";
+import { JsonEnd } from "../shared/json-end.js";
 import { REASONING_FIELDS } from "./request.js";
 
 /** The parts of a chunk that are read; nothing a compatible server leaves out is relied on. */
@@ -150,26 +151,6 @@ export class AnswerReader {
     const start = call.shown ? [] : this.#builder.toolCallStart(call.id || `call_${this.#calls.indexOf(lane)}`, call.name);
     call.shown = true;
     return held === "" ? start : [...start, ...this.#builder.toolCallDelta(held)];
-  }
-}
-
-/** Tells when a JSON object that comes in pieces is complete, looking at each character once. */
-class JsonEnd {
-  complete = false;
-  #depth = 0;
-  #inString = false;
-  #escaped = false;
-
-  read(text: string): void {
-    for (const char of text) {
-      if (this.#escaped) this.#escaped = false;
-      else if (this.#inString) {
-        if (char === "\\") this.#escaped = true;
-        else if (char === '"') this.#inString = false;
-      } else if (char === '"') this.#inString = true;
-      else if (char === "{" || char === "[") this.#depth++;
-      else if ((char === "}" || char === "]") && --this.#depth <= 0) this.complete = true;
-    }
   }
 }
 
