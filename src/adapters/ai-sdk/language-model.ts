@@ -11,7 +11,7 @@ export interface AiSdkLanguageModel {
   doStream(options: any): PromiseLike<{ stream: { getReader(): PartReader } }>;
 }
 
-export interface PartReader {
+interface PartReader {
   read(): Promise<{ done: boolean; value?: any }>;
   cancel(reason?: unknown): Promise<void>;
 }
