@@ -6,4 +6,7 @@ export const entries = {
   openai: "src/adapters/openai/index.ts",
   "ai-sdk": "src/adapters/ai-sdk/index.ts",
   acp: "src/adapters/acp/index.ts",
+  mcp: "src/adapters/mcp/index.ts",
+  durable: "src/adapters/durable/index.ts",
+  anthropic: "src/adapters/anthropic/index.ts",
 };

@@ -47,8 +47,8 @@ export class AssistantMessageBuilder {
     return events;
   }
 
-  /** More of the model's reasoning. `signature` is the provider's proof of it, kept for replay. */
-  thinking(delta: string, signature?: string): AssistantMessageEvent[] {
+  /** More of the model's reasoning. `signature` is the provider's proof of it, kept for replay; `redacted`: it is all there is. */
+  thinking(delta: string, signature?: string, redacted?: boolean): AssistantMessageEvent[] {
     const events = this.#begin();
     if (this.#ended || (delta === "" && signature === undefined)) return events;
     if (!this.#openBlock("thinking")) this.#openNew({ type: "thinking", thinking: "" }, "thinking_start", events);
@@ -57,6 +57,7 @@ export class AssistantMessageBuilder {
       ...last,
       thinking: last.thinking + delta,
       ...(signature === undefined ? {} : { thinkingSignature: signature }),
+      ...(redacted ? { redacted } : {}),
     });
     events.push({ type: "thinking_delta", contentIndex: this.#index(), delta, partial: this.#message });
     return events;
@@ -88,9 +89,7 @@ export class AssistantMessageBuilder {
 
   /** The open tool call is complete. Arguments that are not a JSON object leave `{}` and an `argumentsError` (SPEC 5.4). */
   toolCallEnd(): AssistantMessageEvent[] {
-    const events = this.#begin();
-    if (!this.#ended && this.#openBlock("toolCall")) this.#close(events);
-    return events;
+    return this.#openBlock("toolCall") ? this.blockEnd() : this.#begin();
   }
 
   /**
@@ -99,8 +98,7 @@ export class AssistantMessageBuilder {
    */
   blockEnd(signature?: string): AssistantMessageEvent[] {
     const events = this.#begin();
-    if (this.#ended || !this.#blockOpen) return events;
-    if (signature !== undefined) this.#replaceLast(signed(this.#last(), signature));
+    if (this.#blockOpen && signature !== undefined) this.#replaceLast(signed(this.#last(), signature));
     this.#close(events);
     return events;
   }

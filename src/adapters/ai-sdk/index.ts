@@ -80,7 +80,8 @@ async function* ask(
   } catch (error) {
     failure = { error };
   } finally {
-    request.release();
+    if (answer.complete) request.release();
+    else request.cancel();
   }
   if (signal?.aborted) {
     yield* answer.flush();
