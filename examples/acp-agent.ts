@@ -7,7 +7,7 @@ import { type AcpAgent, type AcpAgentOptions, createAcpAgent, requestPermission 
 import { assistantFor, createAgent } from "./assistant.js";
 import { workspaceTools } from "./workspace-tools.js";
 
-const USAGE = `Usage: npm run --silent acp
+const USAGE = `Usage: npm run acp --silent
        node dist-examples/acp-agent.js [--help]
 
 Speaks the Agent Client Protocol (version 1) on the standard input and output, where an editor starts it. It answers questions

@@ -239,7 +239,7 @@ describe("usage", () => {
   test("--help", async () => {
     const { code, stdout, stderr } = await startAgent({}, ["--help"]).finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toMatch(/^Usage: npm run --silent acp\n/);
+    expect(stdout).toMatch(/^Usage: npm run acp --silent\n/);
   });
 
   test("what cannot work is refused in one line on the standard error", async () => {

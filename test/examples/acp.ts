@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { join, resolve } from "node:path";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import { PassThrough, Readable, Writable } from "node:stream";
 import { client, ndJsonStream, type RequestPermissionRequest, type RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, beforeEach, onTestFinished, vi } from "vitest";
@@ -20,7 +21,8 @@ export interface Frame {
   error?: { code: number; message: string; data?: unknown };
 }
 
-const acpx = resolve(import.meta.dirname, "../../node_modules/.bin/acpx");
+const require = createRequire(import.meta.url);
+const acpx = require.resolve("acpx/dist/cli.js");
 const CRASHED = /^\s+at .*:\d+:\d+\)?$/m;
 let agent = "";
 
@@ -180,7 +182,7 @@ export async function connected({ env, decide = allow }: { env?: Record<string, 
 export function runAcpx(cwd: string, flags: string[], question: string, env: Record<string, string> = {}) {
   const command = `"${process.execPath}" "${agent}"`;
   const home = { HOME: temporaryFolder(), NO_UPDATE_NOTIFIER: "1" };
-  const started = running(acpx, [...flags, "--agent", command, "exec", question], cwd, { ...home, ...env });
+  const started = running(process.execPath, [acpx, ...flags, "--agent", command, "exec", question], cwd, { ...home, ...env });
   started.child.stdin.end();
   return started;
 }
