@@ -33,6 +33,7 @@ describe("the SDK's client over stdio", () => {
       think,
     ]);
     expect(answerIn(wire)).toContain("a.txt has 2 lines (8 bytes).");
+    expect(wire.filter(({ method }) => method === "session/request_permission")).toHaveLength(2); // arithmetic is free
     expect(await leave()).toMatchObject({ code: 0, stderr: "" });
   });
 
