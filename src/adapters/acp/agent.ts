@@ -72,6 +72,9 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
   let connection: AgentConnection | undefined;
   const app = sdk
     .agent({ name: "turnloop" })
+    // a handler registered later hears of a message later: a cancel, then a prompt in one breath are to be heard in that order, and so
+    // are a prompt, then a cancel
+    .onNotification(methods.agent.session.cancel, ({ params }) => sessions.get(params.sessionId)?.cancel())
     .onRequest(methods.agent.session.prompt, async ({ params, signal }) => {
       return { stopReason: await find(params.sessionId).prompt(params.prompt, signal) };
     })
@@ -91,8 +94,7 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
       agentCapabilities: { promptCapabilities: { image: true, embeddedContext: true } },
       agentInfo: options.agentInfo ?? { name: "turnloop", version: "0.1.0" },
       authMethods: [],
-    }))
-    .onNotification(methods.agent.session.cancel, ({ params }) => sessions.get(params.sessionId)?.cancel());
+    }));
   connection = app.connect(stream);
   const close = (): void => connection?.close();
   if (end.aborted) close();
