@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { setImmediate as nextTick } from "node:timers/promises";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { offlineModel } from "../../examples/offline-model.js";
 import { workspaceTools } from "../../examples/workspace-tools.js";
 import { makeTool, textOf } from "../helpers.js";
@@ -243,6 +244,8 @@ describe("requests that cannot be taken", () => {
   });
 
   test("by the wrong method, under another name, or without end", async () => {
+    const errors = vi.spyOn(console, "error");
+    onTestFinished(() => errors.mockRestore());
     const server = await host(offline());
     const { base } = await talk(server);
     const wrong = await fetch(`${base}/prompt`);
@@ -262,6 +265,9 @@ describe("requests that cannot be taken", () => {
     const socket = await half(server.url, `${head}content-length: 9\r\n\r\n{`);
     socket.destroy();
     expect((await post(`${server.url}/conversations`)).status).toBe(201);
+    await server.close();
+    for (let tick = 0; tick < 20; tick++) await nextTick();
+    expect(errors).not.toHaveBeenCalled();
   });
 });
 
