@@ -1,6 +1,7 @@
 /** An Agent per session, served to an ACP client (SPEC 10.1, 10.5). */
 import type { AgentConnection, AgentContext, Implementation, McpServer, Stream } from "@agentclientprotocol/sdk";
 import type { Agent } from "../../agent/agent.js";
+import { describe, TurnLoopError } from "../../errors.js";
 import type { ThinkingOptions } from "../../thinking/thinking-card.js";
 import { importPeer } from "../shared/call.js";
 import { rememberCards } from "./permission.js";
@@ -72,6 +73,9 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
   let connection: AgentConnection | undefined;
   const app = sdk
     .agent({ name: "turnloop" })
+    // The SDK asks handlers one after the other, with a pause before each next one, and does not wait for one message before
+    // it takes the next: only this order, side by side, keeps a cancel and a prompt in the order they came.
+    .onNotification(methods.agent.session.cancel, ({ params }) => sessions.get(params.sessionId)?.cancel())
     .onRequest(methods.agent.session.prompt, async ({ params, signal }) => {
       return { stopReason: await find(params.sessionId).prompt(params.prompt, signal) };
     })
@@ -79,7 +83,7 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
       const { cwd, mcpServers } = params;
       const sessionId = crypto.randomUUID();
       const client = (connection as AgentConnection).client;
-      const agent = await options.createAgent({ sessionId, cwd, mcpServers, connection: client });
+      const agent = assertAgent(await options.createAgent({ sessionId, cwd, mcpServers, connection: client }));
       if (options.thinking !== undefined) agent.thinking = options.thinking;
       const state = createUpdateState({ tools: agent.tools, cwd });
       rememberCards(client, sessionId, state);
@@ -91,14 +95,19 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
       agentCapabilities: { promptCapabilities: { image: true, embeddedContext: true } },
       agentInfo: options.agentInfo ?? { name: "turnloop", version: "0.1.0" },
       authMethods: [],
-    }))
-    .onNotification(methods.agent.session.cancel, ({ params }) => sessions.get(params.sessionId)?.cancel());
+    }));
   connection = app.connect(stream);
   const close = (): void => connection?.close();
   if (end.aborted) close();
   else end.addEventListener("abort", close);
   await connection.closed;
   end.removeEventListener("abort", close);
-  for (const session of sessions.values()) session.cancel();
-  await Promise.all([...sessions.values()].map((session) => session.whenIdle()));
+  await Promise.all([...sessions.values()].map((session) => session.end()));
+}
+
+/** Structurally: the host's Agent may be of another copy of this package. */
+function assertAgent(agent: Agent<any>): Agent<any> {
+  const { prompt, subscribe } = Object(agent) as Partial<Agent>;
+  if (typeof prompt === "function" && typeof subscribe === "function") return agent;
+  throw new TurnLoopError("invalid_argument", `createAgent must return an Agent; got ${describe(agent)}.`);
 }

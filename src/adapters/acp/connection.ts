@@ -7,9 +7,9 @@ export interface AcpConnection {
   request(method: string, params?: any, options?: any): Promise<any>;
 }
 
-/** Sends one update. Resolves when it is written; rejects when the connection is closed. */
-export function sendUpdate(connection: AcpConnection, sessionId: string, update: SessionUpdate): Promise<void> {
-  return connection.notify("session/update", { sessionId, update });
+/** Sends one update. Resolves when it is written; rejects when the connection is closed. Never throws. */
+export async function sendUpdate(connection: AcpConnection, sessionId: string, update: SessionUpdate): Promise<void> {
+  await connection.notify("session/update", { sessionId, update });
 }
 
 type Progress = Extract<SessionUpdate, { sessionUpdate: "tool_call_update" }>;
