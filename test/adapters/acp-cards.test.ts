@@ -1,6 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import type { AgentTool, AgentToolResult } from "turnloop";
 import { createUpdateState, toSessionUpdates } from "turnloop/acp";
+import { scriptedModel } from "turnloop/testing";
 import { describe, expect, it } from "vitest";
 import { makeTool } from "../helpers.js";
 import { checkUpdates, updatesOf } from "./acp-helpers.js";
@@ -9,7 +10,8 @@ type Card = Extract<SessionUpdate, { sessionUpdate: "tool_call" | "tool_call_upd
 
 /** The three updates of one call: announced, started, ended. */
 async function cardOf(tool: AgentTool, args: unknown = {}, cwd?: string): Promise<[Card, Card, Card]> {
-  const updates = await updatesOf([[{ toolCall: tool.name, id: "a", args }], ""], { tools: [tool], cwd });
+  const model = scriptedModel([[{ toolCall: tool.name, id: "a", args }], ""], { chunkSize: 1e7 });
+  const updates = await updatesOf(model, { tools: [tool], cwd });
   return updates as [Card, Card, Card];
 }
 

@@ -160,13 +160,19 @@ export class AcpClient {
     return this.until((entry) => entry.type === "update" && pattern.test(outlineOf([entry.update])[0] as string));
   }
 
+  /** The client is gone, as one whose process ends. */
+  leave(): void {
+    this.connection.close();
+    this.#toAgent.writable.close().catch(() => {});
+  }
+
   /** Closes the connection, if it is not, and checks all that passed over it. */
   async finish(): Promise<void> {
     open.delete(this);
     const wasOpen = !this.connection.signal.aborted;
     if (wasOpen) await new Promise(setImmediate); // the client's SDK is still handing on what it read
-    this.connection.close();
-    await Promise.all([this.served.closed, this.#toAgent.writable.close().catch(() => {})]);
+    this.leave();
+    await this.served.closed;
     expect(this.#problems).toEqual([]);
     expect(problemsOfSessions(this.recorded)).toEqual([]);
     const raw = this.recorded.flatMap((entry) => (entry.type === "update" ? [{ sessionId: entry.sessionId, update: entry.update }] : []));

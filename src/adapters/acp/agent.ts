@@ -82,8 +82,9 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
     .onRequest(methods.agent.session.new, async ({ params }) => {
       const { cwd, mcpServers } = params;
       const sessionId = crypto.randomUUID();
-      const client = (connection as AgentConnection).client;
+      const { client, signal } = connection as AgentConnection;
       const agent = assertAgent(await options.createAgent({ sessionId, cwd, mcpServers, connection: client }));
+      if (signal.aborted) throw new Error("the connection was closed meanwhile");
       if (options.thinking !== undefined) agent.thinking = options.thinking;
       const state = createUpdateState({ tools: agent.tools, cwd });
       rememberCards(client, sessionId, state);
@@ -96,12 +97,15 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
       agentInfo: options.agentInfo ?? { name: "turnloop", version: "0.1.0" },
       authMethods: [],
     }));
-  connection = app.connect(stream);
+  // The SDK locks what it writes to for as long as a write takes, and nobody could close it then.
+  const writer = stream.writable.getWriter();
+  connection = app.connect({ readable: stream.readable, writable: new WritableStream({ write: (message) => writer.write(message) }) });
   const close = (): void => connection?.close();
   if (end.aborted) close();
   else end.addEventListener("abort", close);
   await connection.closed;
   end.removeEventListener("abort", close);
+  writer.close().catch(() => {}); // so that the client learns of it; what broke is closed already
   await Promise.all([...sessions.values()].map((session) => session.end()));
 }
 
