@@ -64,17 +64,21 @@ function describe(entry: Recorded): string {
 const sdk = createRequire(import.meta.url).resolve("@agentclientprotocol/sdk");
 const schema = strict(JSON.parse(readFileSync(join(sdk, "../../../../schema/v1/schema.json"), "utf8"))) as Record<string, unknown>;
 const validators = new Map<string, Validator>();
+/** What was found valid: the same updates come again and again. */
+const valid = new Set<string>();
 
 /** Where the value, as JSON, breaks the protocol's schema of this name. */
 export function problemsOfSchema(name: string, value: unknown): string[] {
   const validator =
     validators.get(name) ?? new Validator({ ...schema, anyOf: undefined, $ref: `#/$defs/${name}` } as never, "2020-12", false);
   validators.set(name, validator);
-  const json = JSON.parse(JSON.stringify(value));
-  const problems = validator
-    .validate(json)
-    .errors.map(({ instanceLocation, error }: OutputUnit) => `${name} ${instanceLocation}: ${error}`);
-  if (JSON.stringify(value).search(/(?<!\\)(\\\\)*\\ud[89a-f]/i) >= 0) problems.push(`${name}: half a surrogate pair`);
+  const json = JSON.stringify(value);
+  const key = `${name} ${json.replace(/[\da-f-]{36}/g, "uuid")}`;
+  if (valid.has(key)) return [];
+  const { errors } = validator.validate(JSON.parse(json));
+  const problems = errors.map(({ instanceLocation, error }: OutputUnit) => `${name} ${instanceLocation}: ${error}`);
+  if (json.search(/(?<!\\)(\\\\)*\\ud[89a-f]/i) >= 0) problems.push(`${name}: half a surrogate pair`);
+  if (problems.length === 0 && json.length < 10_000) valid.add(key);
   return problems;
 }
 
