@@ -1,6 +1,6 @@
 import * as acp from "@agentclientprotocol/sdk";
-import { stopAfterTurns } from "turnloop";
-import type { ScriptedAnswer } from "turnloop/testing";
+import { Agent, stopAfterTurns } from "turnloop";
+import { type ScriptedAnswer, scriptedModel } from "turnloop/testing";
 import { describe, expect, it } from "vitest";
 import { deferred, makeTool, model } from "../helpers.js";
 import { connect, finishClients } from "./acp-helpers.js";
@@ -233,6 +233,18 @@ describe("how a prompt ends", () => {
     const client = await connect(undefined as never, { agent: () => ({ streamFn: undefined as never }) });
     await expect(client.prompt(await client.session())).rejects.toEqual(refused(-32603, "streamFn must be", { code: "no_stream_fn" }));
   });
+});
+
+// SPEC 10.5
+it("closes the cards of an agent that fails in the middle of a run", async () => {
+  const agent = new Agent({ model, streamFn: scriptedModel([]) });
+  agent.prompt = async () => {
+    agent.emit("thinking", { state: "start", cardId: "t", name: "n", title: "T", elapsedMs: 0 });
+    throw new Error("no memory");
+  };
+  const client = await connect([], { createAgent: () => agent });
+  await expect(client.prompt(await client.session())).rejects.toEqual(refused(-32603, "no memory"));
+  expect(client.outline()).toEqual(['new t in_progress "T"', 't failed "Stopped"']);
 });
 
 // SPEC 10.1

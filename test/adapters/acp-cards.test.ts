@@ -169,21 +169,35 @@ describe("the content of a call", () => {
   });
 
   it("is cut when it is huge, never inside a character", async () => {
-    const huge = `${"x".repeat(99_999)}😀${"y".repeat(50)}`;
+    const small = "A".repeat(1_000_001);
+    const huge = `${"x".repeat(99_998)}😀${"y".repeat(50)}`;
     const content = [
       ...["a", huge, "later", "later still"].map((value) => ({ type: "text" as const, text: value })),
-      { ...image, data: "A".repeat(11_000_000) },
+      { ...image, data: small },
+      { ...image, data: "A".repeat(9_000_000) },
     ];
     const [, , ended] = await cardOf(returning({ content }));
     expect(ended.content).toEqual([
       text("a"),
-      text(`${"x".repeat(99_999)}\n[52 more characters are not shown]`),
+      text(`${"x".repeat(99_998)}\n[52 more characters are not shown]`),
       text("[5 more characters are not shown]"),
       text("[11 more characters are not shown]"),
+      { type: "content", content: { ...image, data: small } },
       text("[an image is too large to be shown]"),
     ]);
     const [, , exact] = await cardOf(returning("x".repeat(100_000)));
     expect(exact.content).toEqual([text("x".repeat(100_000))]);
+  });
+
+  it("is nothing once the call has ended", () => {
+    const state = createUpdateState();
+    const call = { toolCallId: "a", toolName: "tool", args: {} };
+    const result: AgentToolResult = { content: [{ type: "text", text: "late" }] };
+    toSessionUpdates({ type: "tool_execution_start", ...call }, state);
+    toSessionUpdates({ type: "tool_execution_end", ...call, result, isError: false }, state);
+    expect(toSessionUpdates({ type: "tool_execution_update", ...call, partialResult: result }, state)).toEqual([]);
+    expect(toSessionUpdates({ type: "tool_execution_end", ...call, result, isError: false }, state)).toEqual([]);
+    expect(toSessionUpdates({ type: "agent_end", messages: [], outcome: "completed" }, state)).toEqual([]);
   });
 
   it("leaves arguments and changes out that are huge", async () => {

@@ -1,5 +1,5 @@
 import * as acp from "@agentclientprotocol/sdk";
-import { Agent, type AgentOptions, type StreamFn } from "turnloop";
+import { Agent, type AgentOptions, AssistantMessageBuilder, type AssistantMessageEvent, type StreamFn } from "turnloop";
 import {
   type AcpAgentConnection,
   type AcpAgentOptions,
@@ -57,6 +57,21 @@ export function outlineOf(updates: readonly acp.SessionUpdate[]): string[] {
 function textOf(block: acp.ContentBlock): string {
   return block.type === "text" ? block.text : block.type;
 }
+
+/** A model that gives these events for its first call; its second answer is "ok". */
+export const streams = (first: (b: AssistantMessageBuilder) => AssistantMessageEvent[], restIsWhole = false): StreamFn => {
+  let calls = 0;
+  return async function* () {
+    const b = new AssistantMessageBuilder(model);
+    if (calls++ === 0) yield* first(b);
+    else yield* restIsWhole ? whole(b, () => b.text("ok")) : [...b.text("ok"), ...b.done()];
+  };
+};
+/** The same without what was streamed: only the message it ended with. */
+export const whole = (b: AssistantMessageBuilder, build: (b: AssistantMessageBuilder) => void): AssistantMessageEvent[] => {
+  build(b);
+  return b.done().filter(({ type }) => type === "done");
+};
 
 type Outcome = acp.RequestPermissionResponse["outcome"];
 

@@ -4,23 +4,10 @@ import { createUpdateState, toSessionUpdates } from "turnloop/acp";
 import type { ScriptedAnswer } from "turnloop/testing";
 import { describe, expect, it } from "vitest";
 import { deferred, makeTool, model } from "../helpers.js";
-import { checkUpdates, outlineOf, updatesOf } from "./acp-helpers.js";
+import { checkUpdates, outlineOf, streams, updatesOf, whole } from "./acp-helpers.js";
 
 const echo = makeTool("echo", () => "echoed");
 const outline = async (...given: Parameters<typeof updatesOf>) => outlineOf(await updatesOf(...given));
-/** A model that gives these events for its first call, with what each says the message is. */
-const streams = (first: (b: AssistantMessageBuilder) => AssistantMessageEvent[], rest = "ok"): StreamFn => {
-  let calls = 0;
-  return async function* () {
-    const b = new AssistantMessageBuilder(model);
-    yield* calls++ === 0 ? first(b) : [...b.text(rest), ...b.done()];
-  };
-};
-/** The same without what was streamed: only the message it ended with. */
-const whole = (b: AssistantMessageBuilder, build: (b: AssistantMessageBuilder) => void): AssistantMessageEvent[] => {
-  build(b);
-  return b.done().filter(({ type }) => type === "done");
-};
 const replacing = (events: AssistantMessageEvent[], change: (call: ToolCall) => ToolCall): AssistantMessageEvent[] => {
   const changed = (message: AssistantMessage): AssistantMessage => ({
     ...message,
@@ -31,88 +18,6 @@ const replacing = (events: AssistantMessageEvent[], change: (call: ToolCall) => 
     return "partial" in event ? { ...event, partial: changed(event.partial) } : event;
   });
 };
-
-// SPEC 10.2
-describe("the text of answers", () => {
-  it("is a chunk for each delta, thoughts and answers with message ids of their own", async () => {
-    const answers: ScriptedAnswer[] = [
-      [{ thinking: "Hm" }, { text: "A b" }, { toolCall: "echo" }],
-      [{ thinking: "So" }, { text: "C" }, { thinking: "!" }, { text: "D" }],
-    ];
-    const updates = await updatesOf(answers, { tools: [echo] });
-    expect(updates.filter(({ sessionUpdate }) => sessionUpdate.endsWith("chunk"))).toEqual([
-      { sessionUpdate: "agent_thought_chunk", messageId: "thought-1", content: { type: "text", text: "Hm" } },
-      { sessionUpdate: "agent_message_chunk", messageId: "message-1", content: { type: "text", text: "A b" } },
-      { sessionUpdate: "agent_thought_chunk", messageId: "thought-2", content: { type: "text", text: "So" } },
-      { sessionUpdate: "agent_message_chunk", messageId: "message-2", content: { type: "text", text: "C" } },
-      { sessionUpdate: "agent_thought_chunk", messageId: "thought-2", content: { type: "text", text: "!" } },
-      { sessionUpdate: "agent_message_chunk", messageId: "message-2", content: { type: "text", text: "D" } },
-    ]);
-  });
-
-  it.each<[string, StreamFn | ScriptedAnswer[], string[]]>([
-    [
-      "leaves empty deltas out",
-      streams((b) => {
-        const [start, begin, delta] = b.text("x") as [AssistantMessageEvent, AssistantMessageEvent, AssistantMessageEvent];
-        return [start, begin, { ...delta, delta: "" } as AssistantMessageEvent, delta, ...b.done()];
-      }),
-      ["message-1: x"],
-    ],
-    [
-      "leaves deltas out that are no text",
-      streams((b) =>
-        [...b.text("x"), ...b.done()].flatMap((event) =>
-          event.type === "text_delta" ? [{ ...event, delta: 5 as never }, { ...event, delta: undefined as never }, event] : [event],
-        ),
-      ),
-      ["message-1: x"],
-    ],
-    [
-      "that were not streamed is shown when the answer has ended",
-      streams((b) =>
-        whole(b, () => {
-          b.thinking("Hm");
-          b.text("Hi");
-        }),
-      ),
-      ["thought-1: Hm", "message-1: Hi"],
-    ],
-    [
-      "of a block that was not streamed comes beside one that was",
-      streams((b) => {
-        const streamed = b.text("one");
-        b.toolCallStart("a", "echo");
-        b.text("two");
-        return [...streamed, ...b.done()];
-      }),
-      ["message-1: one", 'new a pending "echo"', "message-1: two", "a in_progress", "a completed echoed", "message-2: ok"],
-    ],
-    ["of a failed answer stays", [{ content: ["Half"], errorMessage: "cut" }], ["message-1: Half"]],
-    ["ends at the output limit as any other", [{ content: ["Half"], stopReason: "length" }], ["message-1: Half"]],
-    ["needs no start", [{ content: ["Hello"], fault: { kind: "noStart" } }], ["message-1: Hello"]],
-    [
-      "that begins anew is another message",
-      [{ content: ["Hello"], fault: { kind: "restart", afterEvents: 3 } }],
-      ["message-1: Hello", "message-2: Hello"],
-    ],
-  ])("%s", async (_, answers, expected) => {
-    expect(await outline(answers, { tools: [echo] })).toEqual(expected);
-  });
-
-  it.each([
-    ["split over two deltas stays whole", ["a\ud83d", "\ude00b"], ["a", "😀b"]],
-    ["split over deltas of one half each", ["\ud83d", "\ude00"], ["😀"]],
-    ["of which one half never comes is replaced", ["a\ud83d", "b"], ["a", "\ufffdb"]],
-    ["cut at the end is replaced", ["a\ud83d"], ["a", "\ufffd"]],
-    ["whose second half comes alone is replaced", ["\ude00a"], ["\ufffda"]],
-  ])("a character %s", async (_, deltas, texts) => {
-    const model = streams((b) => [...deltas.flatMap((delta) => b.text(delta)), ...b.done()]);
-    expect(await outline(model)).toEqual(texts.map((text) => `message-1: ${text}`));
-    const thinker = streams((b) => [...deltas.flatMap((delta) => b.thinking(delta)), ...b.done()]);
-    expect(await outline(thinker)).toEqual(texts.map((text) => `thought-1: ${text}`));
-  });
-});
 
 // SPEC 10.2
 describe("the card of a call", () => {

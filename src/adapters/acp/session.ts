@@ -59,7 +59,6 @@ export class AcpSession {
     } finally {
       cancelled.removeEventListener("abort", onCancelled);
       turn.sender.send(closeCards(this.#state));
-      turn.sender.end();
       this.#turn = undefined;
     }
   }

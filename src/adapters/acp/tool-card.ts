@@ -109,8 +109,8 @@ export function textContent(text: string, room: Pick<Room, "text"> = { text: MAX
   if (text === "") return [];
   // never inside a surrogate pair
   const shown = text.length > room.text ? text.slice(0, room.text).replace(/[\ud800-\udbff]$/, "") : text;
-  room.text -= shown.length;
   const cut = text.length - shown.length;
+  room.text = cut > 0 ? 0 : room.text - shown.length;
   const note = cut > 0 ? `${shown && "\n"}[${cut} more characters are not shown]` : "";
   return [{ type: "content", content: { type: "text", text: shown + note } }];
 }
