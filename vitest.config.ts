@@ -6,7 +6,7 @@ import { entries } from "./entries.js";
 const target = process.env.TURNLOOP_TARGET ?? "src";
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const built = (name: string): string => `dist/${name}.${target === "cjs" ? "cjs" : "js"}`;
-const alias = Object.entries(entries).map(([name, source]) => ({
+export const alias = Object.entries(entries).map(([name, source]) => ({
   find: new RegExp(name === "index" ? "^turnloop$" : `^turnloop/${name}$`),
   replacement: file(target === "src" ? source : built(name)),
 }));
@@ -15,6 +15,7 @@ export default defineConfig({
   resolve: { alias },
   test: {
     include: ["test/**/*.test.ts"],
+    exclude: ["test/pi-ai/**", "**/node_modules/**"],
     execArgv: ["--expose-gc"],
     env: { TURNLOOP_TARGET: target },
     server: { deps: { external: [/\/dist\/[\w-]+\.c?js$/] } },

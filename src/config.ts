@@ -22,10 +22,13 @@ export interface BeforeToolCallContext {
 
 /**
  * What `beforeToolCall` may answer. Only `block === true` blocks; `reason` is what the model reads, `terminate` counts as
- * the result's (SPEC 5.9). `args` replace the arguments and are validated again.
+ * the result's (SPEC 5.9). `args` replace the arguments and are validated again. Only `suspend === true` suspends: the other
+ * calls of the batch run to their end, then the run ends as `suspended`, and `resumeAgentLoop` goes on with a decision
+ * (SPEC 15.2); `reason` is then for whoever decides.
  */
 export interface BeforeToolCallResult {
   block?: boolean;
+  suspend?: boolean;
   reason?: string;
   terminate?: boolean;
   args?: unknown;

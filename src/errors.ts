@@ -11,6 +11,12 @@ export type TurnLoopErrorCode =
   | "invalid_argument"
   | "invalid_transcript"
   | "busy"
+  | "calls_pending"
+  | "nothing_pending"
+  | "duplicate_decision"
+  | "unknown_decision"
+  | "missing_decision"
+  | "invalid_decision"
   | "sink_failed";
 
 const BRAND = Symbol.for("turnloop.TurnLoopError");
@@ -33,6 +39,17 @@ export class TurnLoopError extends Error {
   static is(error: unknown): error is TurnLoopError {
     return typeof error === "object" && error !== null && (error as Record<symbol, unknown>)[BRAND] === true;
   }
+}
+
+const INTERRUPTED = Symbol.for("turnloop.InterruptedRun");
+
+/** Thrown by a tool whose call was neither done nor refused and will run again: the run ends, the call gets no result (SPEC 16.2). */
+export class InterruptedRun extends Error {
+  readonly [INTERRUPTED] = true;
+}
+
+export function isInterruptedRun(error: unknown): boolean {
+  return typeof error === "object" && error !== null && INTERRUPTED in error;
 }
 
 /**

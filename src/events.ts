@@ -1,13 +1,23 @@
 /** What a run tells its host (SPEC 4). */
-import type { AgentMessage, AssistantMessage, ModelErrorInfo, ToolResultMessage } from "./messages.js";
+import type { AgentMessage, AssistantMessage, ModelErrorInfo, ToolCall, ToolResultMessage } from "./messages.js";
 import type { AssistantMessageEvent } from "./stream.js";
 import type { AgentToolResult } from "./tool.js";
 
 /**
  * How a run ended: `completed` nothing left to do; `terminated` every result of the last batch said so (SPEC 5.9);
- * `stopped` by `shouldStopAfterTurn`; `aborted` by the signal; `error` a failed answer, hook or sink (SPEC 4.5).
+ * `stopped` by `shouldStopAfterTurn`; `aborted` by the signal; `error` a failed answer, hook or sink; `suspended` with calls
+ * that wait for a decision (SPEC 4.5, 15.2).
  */
-export type RunOutcome = "completed" | "terminated" | "stopped" | "aborted" | "error";
+export type RunOutcome = "completed" | "terminated" | "stopped" | "aborted" | "error" | "suspended";
+
+/** A suspended call: what to ask a user about, today or after a reload (SPEC 15.2). */
+export interface PendingToolCall {
+  toolCall: ToolCall;
+  /** The validated arguments; read from the transcript alone, those the model sent. */
+  args: any;
+  /** Why it was suspended, if the hook said so. */
+  reason?: string;
+}
 
 /**
  * The events of a run, in the grammar of SPEC 4.6:
@@ -23,6 +33,8 @@ export type AgentEvent =
       outcome: RunOutcome;
       /** Why, with outcome `error` and `aborted`. */
       error?: { message: string; info?: ModelErrorInfo };
+      /** The calls that wait, with outcome `suspended`. */
+      pending?: PendingToolCall[];
     }
   | { type: "turn_start" }
   | { type: "turn_end"; message: AssistantMessage; toolResults: ToolResultMessage[] }

@@ -43,9 +43,10 @@ export { type RetryOptions, withRetry } from "./decorators/retry.js";
 export { type StallTimeoutOptions, withStallTimeout } from "./decorators/stall-timeout.js";
 export { withThinkingCard } from "./decorators/thinking.js";
 export { TurnLoopError, type TurnLoopErrorCode } from "./errors.js";
-export type { AgentEvent, AgentEventSink, RunOutcome } from "./events.js";
+export type { AgentEvent, AgentEventSink, PendingToolCall, RunOutcome } from "./events.js";
 export { type AgentEventStream, agentLoop, agentLoopContinue } from "./loop/event-stream.js";
-export { runAgentLoop, runAgentLoopContinue } from "./loop/loop.js";
+export { resumeAgentLoop, runAgentLoop, runAgentLoopContinue } from "./loop/loop.js";
+export type { ToolCallDecision } from "./loop/tool-batch.js";
 export { AssistantMessageBuilder } from "./message-builder.js";
 export {
   type AgentMessage,
@@ -70,3 +71,4 @@ export { type ProgressChannel, rawTextChannel, routeProgress, thoughtTextChannel
 export { ThinkingCard, type ThinkingEvent, type ThinkingOptions } from "./thinking/thinking-card.js";
 export { type AgentTool, type AgentToolResult, defineTool, type ParametersOf, type ToolCallPosition, ToolRegistry } from "./tool.js";
 export { dropFailedTail, pairToolCalls, toLlmMessages, toWellFormed } from "./transcript.js";
+export { initialView, reduceEvents, type ToolCallView, toWireEvent, type ViewState, type WireEvent, type WireUpdate } from "./view.js";

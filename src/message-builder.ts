@@ -47,8 +47,8 @@ export class AssistantMessageBuilder {
     return events;
   }
 
-  /** More of the model's reasoning. `signature` is the provider's proof of it, kept for replay. */
-  thinking(delta: string, signature?: string): AssistantMessageEvent[] {
+  /** More of the model's reasoning. `signature` is the provider's proof of it, kept for replay; `redacted`: it is all there is. */
+  thinking(delta: string, signature?: string, redacted?: boolean): AssistantMessageEvent[] {
     const events = this.#begin();
     if (this.#ended || (delta === "" && signature === undefined)) return events;
     if (!this.#openBlock("thinking")) this.#openNew({ type: "thinking", thinking: "" }, "thinking_start", events);
@@ -57,6 +57,7 @@ export class AssistantMessageBuilder {
       ...last,
       thinking: last.thinking + delta,
       ...(signature === undefined ? {} : { thinkingSignature: signature }),
+      ...(redacted ? { redacted } : {}),
     });
     events.push({ type: "thinking_delta", contentIndex: this.#index(), delta, partial: this.#message });
     return events;
@@ -88,8 +89,17 @@ export class AssistantMessageBuilder {
 
   /** The open tool call is complete. Arguments that are not a JSON object leave `{}` and an `argumentsError` (SPEC 5.4). */
   toolCallEnd(): AssistantMessageEvent[] {
+    return this.#openBlock("toolCall") ? this.blockEnd() : this.#begin();
+  }
+
+  /**
+   * The open block, whatever it is, is complete: what follows is another one, also if it is of the same type. `signature`
+   * is kept with it for replay, as `textSignature`, `thinkingSignature` or `thoughtSignature`.
+   */
+  blockEnd(signature?: string): AssistantMessageEvent[] {
     const events = this.#begin();
-    if (!this.#ended && this.#openBlock("toolCall")) this.#close(events);
+    if (this.#blockOpen && signature !== undefined) this.#replaceLast(signed(this.#last(), signature));
+    this.#close(events);
     return events;
   }
 
@@ -195,6 +205,11 @@ export class AssistantMessageBuilder {
   #openBlock(type: Block["type"]): boolean {
     return this.#blockOpen && this.#last().type === type;
   }
+}
+
+function signed(block: Block, signature: string): Block {
+  if (block.type === "text") return { ...block, textSignature: signature };
+  return block.type === "thinking" ? { ...block, thinkingSignature: signature } : { ...block, thoughtSignature: signature };
 }
 
 /** The call with its arguments read from their complete text. */

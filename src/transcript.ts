@@ -22,6 +22,27 @@ export function dropFailedTail(messages: readonly AgentMessage[]): AgentMessage[
   return messages.slice(0, end);
 }
 
+/** The last answer's calls that have no result, when nothing but results and messages of custom roles follows it (SPEC 15.3). */
+export function pendingCalls(messages: readonly AgentMessage[]): { answer: AssistantMessage; calls: ToolCall[] } | undefined {
+  const answered: string[] = [];
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i] as AgentMessage;
+    if (message.role === "toolResult") answered.push((message as ToolResultMessage).toolCallId);
+    if (message.role === "user") return undefined;
+    if (message.role !== "assistant") continue;
+    const answer = message as AssistantMessage;
+    if (isFailed(answer) || !Array.isArray(answer.content)) return undefined;
+    const calls = answer.content.filter((block): block is ToolCall => {
+      if (!isToolCall(block)) return false;
+      const at = answered.lastIndexOf(block.id); // results are read backwards
+      if (at >= 0) answered.splice(at, 1);
+      return at < 0;
+    });
+    return calls.length > 0 ? { answer, calls } : undefined;
+  }
+  return undefined;
+}
+
 /** The default `convertToLlm`: drops custom roles, empty answers, and all but the text of failed answers (SPEC 2.5). */
 export function toLlmMessages(messages: readonly AgentMessage[]): Message[] {
   const converted: Message[] = [];

@@ -20,12 +20,42 @@ const methods: Method[] = [
   ["an empty thinking", (b) => b.thinking("")],
   ["toolCallStart", (b) => b.toolCallStart("1", "t")],
   ["toolCallEnd", (b) => b.toolCallEnd()],
+  ["blockEnd", (b) => b.blockEnd()],
   ["usage", (b) => b.usage({ input: 1 })],
   ["done", (b) => b.done("stop")],
   ["fail", (b) => b.fail("x")],
 ];
 
 describe("AssistantMessageBuilder's events", () => {
+  // SPEC 3.2
+  it("keep blocks of one type apart, each with its signature, when they are told where one ends", () => {
+    const b = builder();
+    const events = [
+      ...b.blockEnd("of nothing"),
+      ...b.thinking("a"),
+      ...b.blockEnd("s1"),
+      ...b.thinking("", "s2"),
+      ...b.blockEnd(),
+      ...b.text("x"),
+      ...b.blockEnd("s3"),
+      ...b.text("y"),
+      ...b.toolCallStart("c1", "add"),
+      ...b.blockEnd("s4"),
+      ...b.blockEnd("too late"),
+      ...b.done(),
+    ];
+    expect(finalOf(events).content).toEqual([
+      { type: "thinking", thinking: "a", thinkingSignature: "s1" },
+      { type: "thinking", thinking: "", thinkingSignature: "s2" },
+      { type: "text", text: "x", textSignature: "s3" },
+      { type: "text", text: "y" },
+      { type: "toolCall", id: "c1", name: "add", arguments: {}, thoughtSignature: "s4" },
+    ]);
+    const ends = events.filter(({ type }) => type.endsWith("_end"));
+    expect(types(ends)).toEqual(["thinking_end 0", "thinking_end 1", "text_end 2", "text_end 3", "toolcall_end 4"]);
+    expect(ends.map((event) => partialOf(event).content)).toEqual([1, 2, 3, 4, 5].map((n) => finalOf(events).content.slice(0, n)));
+  });
+
   // SPEC 3.2
   it("are a whole stream: start, blocks that close by themselves, done", () => {
     const b = builder();
@@ -84,6 +114,33 @@ describe("AssistantMessageBuilder's events", () => {
       stopReason: "toolUse",
       timestamp: 7,
     });
+  });
+
+  // SPEC 3.2
+  it("blockEnd keeps two neighbours of one kind apart, and closes nothing twice", () => {
+    const b = builder();
+    const events = [
+      ...b.thinking("one", "s1"),
+      ...b.blockEnd(),
+      ...b.blockEnd(),
+      ...b.thinking("", "secret", true),
+      ...b.blockEnd(),
+      ...b.text("a"),
+      ...b.blockEnd(),
+      ...b.text("b"),
+      ...b.done(),
+    ];
+    expect(types(events).filter((type) => !type.includes("delta"))).toEqual([
+      "start",
+      ...["thinking_start 0", "thinking_end 0", "thinking_start 1", "thinking_end 1"],
+      ...["text_start 2", "text_end 2", "text_start 3", "text_end 3", "done"],
+    ]);
+    expect(finalOf(events).content).toEqual([
+      { type: "thinking", thinking: "one", thinkingSignature: "s1" },
+      { type: "thinking", thinking: "", thinkingSignature: "secret", redacted: true },
+      { type: "text", text: "a" },
+      { type: "text", text: "b" },
+    ]);
   });
 
   // SPEC 3.2

@@ -15,7 +15,7 @@ const rooms = [
   ["tool.ts", "events.ts", "config.ts", "schema.ts"],
   ["loop/"],
   ["thinking/"],
-  ["agent/", "decorators/"],
+  ["agent/", "decorators/", "view.ts"],
   ["testing/", "adapters/", "index.ts"],
 ];
 
@@ -56,6 +56,7 @@ describe("the house", () => {
       "eventemitter3",
       "openai",
       "@agentclientprotocol/sdk",
+      "@anthropic-ai/sdk",
     ];
     const builtIns: Record<string, string[]> = { "adapters/acp/tool-card.ts": ["node:path"] };
     for (const file of files) {
@@ -77,7 +78,8 @@ describe("the house", () => {
   it("names every rule of the contract in a test", () => {
     const contract = readFileSync(join(root, "docs/CONTRACT.md"), "utf8");
     const rules = [...contract.matchAll(/^(\d+\.\d+) /gm)].map(([, rule]) => rule as string);
-    const tests = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((file) => /\.test(-d)?\.ts$/.test(file));
+    const isTest = (file: string): boolean => /\.test(-d)?\.ts$/.test(file) && !/\bnode_modules\b/.test(file);
+    const tests = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter(isTest);
     const text = tests.map((file) => readFileSync(join(root, "test", file), "utf8")).join("\n");
     const named = new Set([...text.matchAll(/SPEC ([\d., ]+)/g)].flatMap(([, list]) => (list as string).match(/\d+\.\d+/g) ?? []));
     expect(rules.length).toBeGreaterThan(40);

@@ -2,18 +2,19 @@ import { EventEmitter } from "eventemitter3";
 import type { AgentLoopConfig, NextTurn } from "../config.js";
 import { withThinkingCard } from "../decorators/thinking.js";
 import { describe, TurnLoopError } from "../errors.js";
-import type { AgentEvent, AgentEventSink } from "../events.js";
-import { isThenable } from "../loop/abort.js";
+import type { AgentEvent, AgentEventSink, PendingToolCall } from "../events.js";
+import { ignoringFailure, isThenable } from "../loop/abort.js";
 import { CHANGED_STATE } from "../loop/between-turns.js";
 import { assertPrompts, takeIn } from "../loop/incoming.js";
-import { runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
+import { resumeAgentLoop, runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
 import { isSignal, readClock } from "../loop/run.js";
 import { copyMessage } from "../loop/snapshot.js";
+import type { ToolCallDecision } from "../loop/tool-batch.js";
 import { type AgentMessage, type AssistantMessage, type ImageContent, sumUsage, type UserMessage, userMessage } from "../messages.js";
 import type { Model, StreamFn } from "../stream.js";
 import type { ThinkingEvent, ThinkingOptions } from "../thinking/thinking-card.js";
 import { ToolRegistry } from "../tool.js";
-import { dropFailedTail } from "../transcript.js";
+import { dropFailedTail, pendingCalls } from "../transcript.js";
 import { ActiveRun, type EndEvent, type Subscriber } from "./active-run.js";
 import { hooksOf, withQueued } from "./host-hooks.js";
 import { MessageQueue } from "./queue.js";
@@ -55,6 +56,8 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   #streamingMessage: AssistantMessage | undefined;
   readonly #pendingToolCalls = new Set<string>();
   #lastError: RunError | undefined;
+  /** As the last run ended with them. */
+  #suspended: PendingToolCall[] = [];
   #run: ActiveRun | undefined;
 
   constructor(options: AgentOptions<M>) {
@@ -91,6 +94,12 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     return this.#pendingToolCalls;
   }
 
+  /** The calls that wait for a decision. After a reload `args` are those the model sent, and there is no reason (SPEC 15.4). */
+  get pendingApprovals(): PendingToolCall[] {
+    const calls = this.#run ? [] : (pendingCalls(this.#messages)?.calls ?? []);
+    return calls.map((call) => this.#suspended.find(({ toolCall }) => toolCall.id === call.id) ?? { toolCall: call, args: call.arguments });
+  }
+
   /** Why the last run failed or was aborted; undefined after one that did not. */
   get lastError(): RunError | undefined {
     return this.#lastError;
@@ -110,7 +119,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
 
   /**
    * Runs on from the transcript. After an assistant message it delivers queued steering, else a follow-up; without any it
-   * rejects with `cannot_continue_from_assistant`.
+   * rejects with `cannot_continue_from_assistant`; with `calls_pending` while calls wait for `resume`.
    */
   async continue(options?: { signal?: AbortSignal }): Promise<AgentRunResult> {
     this.#assertIdle("continue");
@@ -121,6 +130,15 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   async retry(options?: { signal?: AbortSignal }): Promise<AgentRunResult> {
     this.#assertIdle("retry");
     return this.#continueFrom(dropFailedTail(this.#messages), options?.signal);
+  }
+
+  /**
+   * Goes on with the calls of `pendingApprovals`, one decision for each; rejects as `resumeAgentLoop` does (SPEC 15.3). A
+   * `prompt` instead abandons them.
+   */
+  async resume(decisions: ToolCallDecision[], options?: { signal?: AbortSignal }): Promise<AgentRunResult> {
+    this.#assertIdle("resume");
+    return this.#start([], this.#messages, options?.signal, { decisions });
   }
 
   /** Queues a message for the next request of the running run. Throws `no_prompts` for an empty one. */
@@ -201,6 +219,11 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   }
 
   async #continueFrom(base: AgentMessage[], signal: AbortSignal | undefined): Promise<AgentRunResult> {
+    const waiting = pendingCalls(base)?.calls ?? [];
+    if (waiting.length > 0) {
+      const names = waiting.map(({ name, id }) => `${name} (${id})`).join(", ");
+      throw new TurnLoopError("calls_pending", `Tool calls wait for a decision: ${names}. Use resume, or prompt to abandon them.`);
+    }
     const queued = this.steeringQueue.size > 0 ? this.steeringQueue : this.followUpQueue;
     if (base[base.length - 1]?.role !== "assistant") return this.#start([], base, signal);
     if (queued.size === 0) {
@@ -209,18 +232,23 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
         "The transcript ends in an assistant message and no message is queued. Use prompt, or queue one with steer or followUp.",
       );
     }
-    return this.#start([], base, signal, queued);
+    return this.#start([], base, signal, { queue: queued });
   }
 
   /** Starts a run on `base`. What it takes from `queue` for its first request goes back if the run is refused. */
-  async #start(prompts: AgentMessage[], base: AgentMessage[], signal?: AbortSignal, queue = this.steeringQueue): Promise<AgentRunResult> {
+  async #start(
+    prompts: AgentMessage[],
+    base: AgentMessage[],
+    signal?: AbortSignal,
+    { queue = this.steeringQueue, decisions }: { queue?: MessageQueue; decisions?: ToolCallDecision[] } = {},
+  ): Promise<AgentRunResult> {
     if (!isSignal(signal)) throw new TurnLoopError("invalid_argument", `signal must be an AbortSignal; got ${describe(signal)}.`);
     const run = new ActiveRun(this.#options.abortGraceMs);
     const before = this.#messages;
     this.#run = run;
     this.#setMessages(base.slice());
     // a run that is aborted before it begins has no first request to take steering
-    const taken = signal?.aborted && prompts.length > 0 ? [] : queue.take();
+    const taken = decisions || (signal?.aborted && prompts.length > 0) ? [] : queue.take();
     const stopFollowing = run.follow(signal);
     try {
       const context = { systemPrompt: this.systemPrompt, messages: this.#messages, tools: this.tools };
@@ -228,12 +256,15 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       const first = [...prompts, ...taken];
       const streamFn = this.#streamFn();
       const emit = (event: AgentEvent): void | Promise<void> => run.deliver(() => this.#dispatch(event, run));
-      const messages = await (first.length > 0
-        ? runAgentLoop(first, context, config, emit, run.signal, streamFn)
-        : runAgentLoopContinue(context, config, emit, run.signal, streamFn));
+      const rest = [context, config, emit, run.signal, streamFn] as const;
+      const messages = await (decisions
+        ? resumeAgentLoop(decisions, ...rest)
+        : first.length > 0
+          ? runAgentLoop(first, ...rest)
+          : runAgentLoopContinue(...rest));
       await run.drained();
-      const { outcome, error } = run.end as EndEvent;
-      return { messages, outcome, ...(error && { error }), usage: sumUsage(messages) };
+      const { outcome, error, pending } = run.end as EndEvent;
+      return { messages, outcome, ...(error && { error }), ...(pending && { pending }), usage: sumUsage(messages) };
     } catch (error) {
       // refused before any event: nothing has changed
       this.#setMessages(before);
@@ -275,6 +306,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     const { thinking } = this;
     if (!thinking || typeof streamFn !== "function") return streamFn;
     const options: ThinkingOptions = thinking === true ? {} : thinking;
+    const { name, title, heartbeatMs, maxHeartbeats, showAfterMs } = options;
     const heard = new WeakSet<ThinkingEvent>();
     const onProgress = (event: ThinkingEvent): void | Promise<void> => {
       // a complete that failed comes twice
@@ -282,7 +314,12 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       heard.add(event);
       return options.onProgress?.(event);
     };
-    return withThinkingCard(streamFn, Object.create(options, { onProgress: { value: onProgress } }));
+    return withThinkingCard(streamFn, {
+      ...{ name, title, heartbeatMs, maxHeartbeats, showAfterMs, onProgress },
+      onError: (error, event) => options.onError?.(error, event),
+      now: () => readClock(options),
+      createId: () => options.createId?.() ?? "",
+    });
   }
 
   /** Updates the state, then tells the listeners: `on` at once, `subscribe` one after the other. */
@@ -336,6 +373,8 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
         break;
       case "agent_end":
         this.#lastError = event.error;
+        this.#suspended = event.pending ?? [];
+        this.#pendingToolCalls.clear();
         run.end = event;
     }
   }
@@ -390,12 +429,9 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   }
 
   #report(error: unknown, event: Heard): void {
-    try {
+    ignoringFailure(() => {
       const { onListenerError } = this.#options;
-      const reported: unknown = onListenerError ? onListenerError.call(this.#options, error, event) : console.error(error);
-      if (isThenable(reported)) reported.then(undefined, () => {});
-    } catch {
-      // a reporter that throws has nobody to report to
-    }
+      return onListenerError ? onListenerError.call(this.#options, error, event) : console.error(error);
+    });
   }
 }

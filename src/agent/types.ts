@@ -1,6 +1,6 @@
 /** What goes into an Agent and what comes out (SPEC 8). */
 import type { AgentLoopConfig } from "../config.js";
-import type { AgentEvent, RunOutcome } from "../events.js";
+import type { AgentEvent, PendingToolCall, RunOutcome } from "../events.js";
 import type { AgentMessage, Usage } from "../messages.js";
 import type { Model, StreamFn } from "../stream.js";
 import type { ThinkingEvent, ThinkingOptions } from "../thinking/thinking-card.js";
@@ -37,6 +37,8 @@ export interface AgentRunResult {
   messages: AgentMessage[];
   outcome: RunOutcome;
   error?: RunError;
+  /** The calls that wait for `resume`, with outcome `suspended`. */
+  pending?: PendingToolCall[];
   /** The sum over these messages. */
   usage: Usage;
 }

@@ -1,7 +1,7 @@
 /** The hooks between two turns (SPEC 4.4 g to i, 6.3, 6.4). Each gives the ending it leads to, if any. */
 import type { NextTurn, TurnContext } from "../config.js";
 import { describe, errorText, TurnLoopError } from "../errors.js";
-import type { AgentEvent, RunOutcome } from "../events.js";
+import type { AgentEvent, PendingToolCall, RunOutcome } from "../events.js";
 import type { AgentMessage, AssistantMessage, ToolResultMessage } from "../messages.js";
 import { ABORTED, isThenable } from "./abort.js";
 import { type Incoming, takeIn } from "./incoming.js";
@@ -13,6 +13,7 @@ import { copyAnswer, copyMessage } from "./snapshot.js";
 export interface Ending {
   outcome: RunOutcome;
   error?: Extract<AgentEvent, { type: "agent_end" }>["error"];
+  pending?: PendingToolCall[];
 }
 
 export function isEnding(value: Incoming[] | Ending): value is Ending {

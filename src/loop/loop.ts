@@ -9,9 +9,10 @@ import { isThenable } from "./abort.js";
 import { type Answer, streamAnswer } from "./assistant.js";
 import { abortedEnding, askToPrepare, askToStop, type Ending, isEnding, poll, takeChangedState } from "./between-turns.js";
 import { assertPrompts, type Incoming, takeIn } from "./incoming.js";
+import { type Resumed, takeDecisions } from "./resume.js";
 import { append, createRun, isStopping, type Run } from "./run.js";
 import { copyMessage } from "./snapshot.js";
-import { runToolBatch } from "./tool-batch.js";
+import { resumeToolBatch, runToolBatch, type ToolCallDecision } from "./tool-batch.js";
 
 const DEFAULT_MAX_TRUNCATED_TURNS = 3;
 
@@ -61,19 +62,41 @@ export async function runAgentLoopContinue(
   return drive(run, []);
 }
 
+/**
+ * Goes on with calls that wait for a decision: those of a run that ended as `suspended`, or those a crash left without a
+ * result. One decision for each: `approve` executes it, with `args` in place of the model's if given; `deny` answers it with
+ * an error the model reads; `result` answers it with what was done elsewhere. Then the run goes on as any other.
+ *
+ * Otherwise as `runAgentLoopContinue`. Rejects before any event with `nothing_pending`, `duplicate_decision`,
+ * `unknown_decision`, `missing_decision` or `invalid_decision` (SPEC 15.3). A call whose result is in the transcript never
+ * runs again; a host that might resume one transcript twice locks it.
+ */
+export async function resumeAgentLoop(
+  decisions: ToolCallDecision[],
+  context: AgentContext,
+  config: AgentLoopConfig,
+  emit: AgentEventSink,
+  signal: AbortSignal | undefined,
+  streamFn: StreamFn,
+): Promise<AgentMessage[]> {
+  const run = createRun(context, config, emit, signal, streamFn);
+  return drive(run, [], await takeDecisions(run, decisions));
+}
+
 /** From agent_start to agent_end. */
-async function drive(run: Run, prompts: Incoming[]): Promise<AgentMessage[]> {
+async function drive(run: Run, prompts: Incoming[], resumed?: Resumed): Promise<AgentMessage[]> {
   const { delivery } = run;
   run.abort.listen();
   try {
     if (delivery.deliver({ type: "agent_start" })) await delivery.delivered();
-    const ending = await runTurns(run, prompts).catch(
+    const ending = await runTurns(run, prompts, resumed).catch(
       (error: unknown): Ending => ({ outcome: "error", error: { message: errorText(error) } }),
     );
     const outcome = delivery.failure ? "error" : ending.outcome;
     const error = delivery.failure ? { message: `The event sink failed: ${errorText(delivery.failure.cause)}` } : ending.error;
     const messages = run.added.map((message) => copyMessage(message, run.hasExtras));
-    if (delivery.deliver({ type: "agent_end", messages, outcome, ...(error && { error }) })) await delivery.delivered();
+    const pending = outcome === "suspended" && { pending: ending.pending };
+    if (delivery.deliver({ type: "agent_end", messages, outcome, ...(error && { error }), ...pending })) await delivery.delivered();
   } finally {
     run.abort.dispose();
   }
@@ -85,9 +108,10 @@ async function drive(run: Run, prompts: Incoming[]): Promise<AgentMessage[]> {
   });
 }
 
-/** The nested loops of SPEC 4.4. */
-async function runTurns(run: Run, prompts: Incoming[]): Promise<Ending> {
+/** The nested loops of SPEC 4.4. A resumed run begins with the second half of a turn: its answer is there (SPEC 15.3). */
+async function runTurns(run: Run, prompts: Incoming[], resumed?: Resumed): Promise<Ending> {
   let pending = prompts;
+  let half = resumed;
   for (;;) {
     let wantsAnswer = true;
     let terminated = false;
@@ -98,15 +122,18 @@ async function runTurns(run: Run, prompts: Incoming[]): Promise<Ending> {
       for (const incoming of pending) deliverMessage(run, incoming); // (b)
       if (run.delivery.busy) await run.delivery.delivered();
 
-      const answer = await streamAnswer(run); // (c)
-      append(run, answer.message);
+      const answer = half ? shownAgain(half.answer) : await streamAnswer(run); // (c)
+      if (!half) append(run, answer.message);
       if (isFailed(answer.message)) {
         if (endTurn(run, answer, [])) await run.delivery.delivered(); // (d)
         return failedEnding(answer.message);
       }
-      let batch = runToolBatch(run, answer.message); // (e)
+      let batch = half ? resumeToolBatch(run, half.answer, half.decisions) : runToolBatch(run, answer.message); // (e)
+      half = undefined;
       if (isThenable(batch)) batch = await batch;
       if (endTurn(run, answer, batch.shown)) await run.delivery.delivered(); // (f)
+      if (batch.interruption !== undefined) return { outcome: "error", error: { message: batch.interruption } };
+      if (batch.pending) return { outcome: "suspended", pending: batch.pending };
       wantsAnswer = batch.results.length > 0 && !batch.terminate;
       terminated = batch.terminate;
 
@@ -125,6 +152,10 @@ async function runTurns(run: Run, prompts: Incoming[]): Promise<Ending> {
     if (followUps.length === 0) return { outcome: terminated ? "terminated" : "completed" };
     pending = followUps;
   }
+}
+
+function shownAgain(message: AssistantMessage): Answer {
+  return { message, shown: copyMessage(message) };
 }
 
 function deliverMessage(run: Run, { message, shown }: Incoming): void {

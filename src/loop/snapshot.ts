@@ -103,7 +103,11 @@ export function copyPartial(partial: unknown): unknown {
 }
 
 function copyBlock(block: AnswerBlock): AnswerBlock {
-  return block.type === "toolCall" ? { ...block, arguments: copyJson(block.arguments) as ToolCall["arguments"] } : { ...block };
+  return block.type === "toolCall" ? copyCall(block) : { ...block };
+}
+
+export function copyCall(call: ToolCall): ToolCall {
+  return { ...call, arguments: copyJson(call.arguments) as ToolCall["arguments"] };
 }
 
 export function copyUsage(usage: AssistantMessage["usage"]): AssistantMessage["usage"] {

@@ -1,13 +1,15 @@
 /** All tool calls of one answer: every one gets a start, an end and a result message (SPEC 5.2, 5.3, 5.9). */
+import { errorText } from "../errors.js";
+import type { PendingToolCall } from "../events.js";
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
 import type { AgentToolResult } from "../tool.js";
 import { isToolCall } from "../transcript.js";
 import { isThenable } from "./abort.js";
-import { toolResultMessage } from "./results.js";
+import { normalizeResult, toolResultMessage } from "./results.js";
 import { append, isStopping, type Run } from "./run.js";
 import { copyAnswer, copyUsage } from "./snapshot.js";
-import { type CallBatch, OpenCall } from "./tool-call.js";
-import { notExecuted } from "./tool-call-results.js";
+import { type CallBatch, OpenCall, SUSPENDED } from "./tool-call.js";
+import { deniedCall, notExecuted } from "./tool-call-results.js";
 
 export interface BatchOutcome {
   results: ToolResultMessage[];
@@ -15,7 +17,17 @@ export interface BatchOutcome {
   shown: ToolResultMessage[];
   /** Every result asked for the end of the run. */
   terminate: boolean;
+  /** The calls that wait for a decision, if any (SPEC 15.2). */
+  pending?: PendingToolCall[];
+  /** Why the run cannot go on: calls were interrupted and have no result (SPEC 16.2). */
+  interruption?: string;
 }
+
+/** What a host decided about a pending call (SPEC 15.3). */
+export type ToolCallDecision =
+  | { toolCallId: string; action: "approve"; args?: unknown }
+  | { toolCallId: string; action: "deny"; reason?: string }
+  | { toolCallId: string; action: "result"; result: AgentToolResult | string };
 
 /** Answers every call of the answer. Without calls it costs no await. */
 export function runToolBatch(run: Run, message: AssistantMessage): BatchOutcome | Promise<BatchOutcome> {
@@ -23,20 +35,32 @@ export function runToolBatch(run: Run, message: AssistantMessage): BatchOutcome 
   return new Batch(run, message).answerAll();
 }
 
+/** Answers the calls that were decided on; the others have their results (SPEC 15.3). */
+export function resumeToolBatch(run: Run, message: AssistantMessage, decisions: Map<ToolCall, ToolCallDecision>): Promise<BatchOutcome> {
+  return new Batch(run, message, decisions).answerAll();
+}
+
 class Batch implements CallBatch {
   readonly run: Run;
   readonly answer: AssistantMessage;
   readonly #calls: OpenCall[] = [];
+  readonly #decisions: Map<ToolCall, ToolCallDecision> | undefined;
   readonly #outcome: BatchOutcome = { results: [], shown: [], terminate: true };
   #hookCopy: AssistantMessage | undefined;
   #hookCalls: ToolCall[] | undefined;
   /** Goes on after an execution. */
   #onAnswered: () => void = () => {};
 
-  constructor(run: Run, answer: AssistantMessage) {
+  constructor(run: Run, answer: AssistantMessage, decisions?: Map<ToolCall, ToolCallDecision>) {
     this.run = run;
     this.answer = answer;
-    for (const block of answer.content) if (block.type === "toolCall") this.#calls.push(new OpenCall(this, block, this.#calls.length));
+    this.#decisions = decisions;
+    let index = 0;
+    for (const block of answer.content) {
+      if (block.type !== "toolCall") continue;
+      if (!decisions || decisions.has(block)) this.#calls.push(new OpenCall(this, block, index));
+      index++;
+    }
   }
 
   answerAll(): Promise<BatchOutcome> {
@@ -51,13 +75,18 @@ class Batch implements CallBatch {
 
   async #runSequentially(): Promise<BatchOutcome> {
     const { delivery } = this.run;
+    let delivered = 0;
     for (const call of this.#calls) {
+      if (this.#outcome.interruption !== undefined) break;
       const refusal = await this.#prepare(call);
-      if (refusal) this.#answerCall(call, refusal);
-      else await new Promise<void>((resolve) => this.#executeAll([call], 1, resolve));
-      this.#deliverResult(call);
+      if (!refusal) await new Promise<void>((resolve) => this.#executeAll([call], 1, resolve));
+      else if (refusal !== SUSPENDED) this.#answerCall(call, refusal);
+      // results behind a suspended call wait for it: they are in source order
+      for (let next = this.#calls[delivered]; next?.message; next = this.#calls[++delivered]) this.#deliverResult(next);
       if (delivery.busy) await delivery.delivered();
     }
+    this.#settle(delivered);
+    if (delivery.busy) await delivery.delivered();
     return this.#outcome;
   }
 
@@ -67,13 +96,13 @@ class Batch implements CallBatch {
       const { config, delivery } = this.run;
       const ready: OpenCall[] = [];
       const finish = (): void => {
-        for (const call of this.#calls) this.#deliverResult(call);
+        this.#settle(0);
         if (delivery.busy) delivery.delivered().then(() => resolve(this.#outcome));
         else resolve(this.#outcome);
       };
-      const take = (call: OpenCall, refusal: AgentToolResult | undefined): void => {
-        if (refusal) this.#answerCall(call, refusal);
-        else ready.push(call);
+      const take = (call: OpenCall, refusal: Awaited<ReturnType<OpenCall["prepare"]>>): void => {
+        if (!refusal) ready.push(call);
+        else if (refusal !== SUSPENDED) this.#answerCall(call, refusal);
       };
       const prepareFrom = (start: number): void => {
         for (let i = start; i < this.#calls.length; i++) {
@@ -81,7 +110,7 @@ class Batch implements CallBatch {
           const refusal = this.#prepare(call);
           if (isThenable(refusal)) {
             refusal.then((settled) => {
-              take(call, settled as AgentToolResult | undefined);
+              take(call, settled as Awaited<ReturnType<OpenCall["prepare"]>>);
               prepareFrom(i + 1);
             });
             return;
@@ -95,8 +124,18 @@ class Batch implements CallBatch {
     });
   }
 
+  /** Delivers the results from this call on. What is suspended stays so, unless the run was stopped meanwhile. */
+  #settle(from: number): void {
+    const suspended = this.#outcome.interruption === undefined ? this.#calls.filter((call) => !call.message) : [];
+    if (isStopping(this.run)) for (const call of suspended) this.#answerCall(call, notExecuted(this.run));
+    else if (suspended.length > 0) this.#outcome.pending = suspended.map((call) => call.pending());
+    for (const call of this.#calls.slice(from)) if (call.message) this.#deliverResult(call);
+  }
+
   #prepare(call: OpenCall): ReturnType<OpenCall["prepare"]> {
     const { delivery } = this.run;
+    const decision = this.#decisions?.get(call.call);
+    if (decision) return decided(call, decision);
     const { id: toolCallId, name: toolName } = call.call;
     const wait = delivery.deliver({ type: "tool_execution_start", toolCallId, toolName, args: call.shownArgs });
     return wait ? delivery.delivered().then(() => call.prepare()) : call.prepare();
@@ -112,7 +151,8 @@ class Batch implements CallBatch {
       starting = true;
       for (let call = ready[started]; call && started - answered < limit; call = ready[started]) {
         started++;
-        if (isStopping(this.run)) this.#endExecution(call, notExecuted(this.run));
+        if (this.#outcome.interruption !== undefined) this.#onAnswered();
+        else if (isStopping(this.run)) this.#endExecution(call, notExecuted(this.run));
         else call.execute();
       }
       starting = false;
@@ -128,6 +168,11 @@ class Batch implements CallBatch {
   onExecuted(call: OpenCall, result: AgentToolResult): void {
     if (this.run.config.afterToolCall && !this.run.abort.aborted) call.finish(result).then((final) => this.#endExecution(call, final));
     else this.#endExecution(call, result);
+  }
+
+  onInterrupted(error: unknown): void {
+    this.#outcome.interruption ??= errorText(error);
+    this.#onAnswered();
   }
 
   #endExecution(call: OpenCall, result: AgentToolResult): void {
@@ -162,4 +207,9 @@ class Batch implements CallBatch {
     this.run.delivery.deliver({ type: "message_start", message: shown });
     this.run.delivery.deliver({ type: "message_end", message: shown });
   }
+}
+
+function decided(call: OpenCall, decision: ToolCallDecision): ReturnType<OpenCall["prepare"]> {
+  if (decision.action === "approve") return call.prepare(decision);
+  return decision.action === "deny" ? deniedCall(decision.reason) : normalizeResult(call.call.name, decision.result);
 }

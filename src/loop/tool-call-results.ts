@@ -27,6 +27,10 @@ export function truncatedCall(): AgentToolResult {
   );
 }
 
+export function deniedCall(reason: unknown): AgentToolResult {
+  return errorResult(typeof reason === "string" && reason !== "" ? reason : "Not executed: the user denied this tool call.");
+}
+
 /** The call is not started because the run ends. */
 export function notExecuted(run: Run): AgentToolResult {
   const why = run.abort.aborted ? `the run was aborted (${run.abort.reasonText})` : "the run was stopped because its event sink failed";

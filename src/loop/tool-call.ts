@@ -1,13 +1,14 @@
 /** One tool call: prepare, execute, finalise (SPEC 5.6 to 5.13, 7.4). Nothing here throws. */
 import type { AfterToolCallResult, BeforeToolCallResult } from "../config.js";
-import { errorText } from "../errors.js";
+import { errorText, isInterruptedRun } from "../errors.js";
+import type { PendingToolCall } from "../events.js";
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
 import type { AgentTool, AgentToolResult } from "../tool.js";
 import { ABORTED, isThenable, liftListenerLimit, type RunAbort, startTimer } from "./abort.js";
 import { InvalidArguments, validateArguments } from "./arguments.js";
 import { errorResult, normalizeResult } from "./results.js";
 import { contextView, isStopping, type Run } from "./run.js";
-import { copyContent, copyJson, copyPartial, isPlainObject } from "./snapshot.js";
+import { copyCall, copyContent, copyJson, copyPartial, isPlainObject } from "./snapshot.js";
 import { argumentsUnusable, notExecuted, stillRunning, thrownResult, truncatedCall, unknownTool } from "./tool-call-results.js";
 
 /** What a call knows of the batch it is part of. */
@@ -18,10 +19,15 @@ export interface CallBatch {
   hookView(index: number): { assistantMessage: AssistantMessage; toolCall: ToolCall };
   /** An execution has settled, timed out, or was given up. */
   onExecuted(call: OpenCall, result: AgentToolResult): void;
+  /** The run cannot go on; the call is not answered. */
+  onInterrupted(error: unknown): void;
 }
 
-/** The result that takes the place of an execution; undefined: the call may be executed. */
-type Refusal = AgentToolResult | undefined;
+/** The call waits for a decision. */
+export const SUSPENDED: unique symbol = Symbol("suspended");
+
+/** The result that takes the place of an execution, or SUSPENDED; undefined: the call may be executed. */
+type Refusal = AgentToolResult | typeof SUSPENDED | undefined;
 
 export class OpenCall {
   readonly #batch: CallBatch;
@@ -36,6 +42,8 @@ export class OpenCall {
   /** Set as soon as the call is answered: the result that its event shows, and the message for the transcript. */
   result: AgentToolResult | undefined;
   message: ToolResultMessage | undefined;
+  /** Why it was suspended. */
+  reason: string | undefined;
 
   constructor(batch: CallBatch, call: ToolCall, index: number) {
     this.#batch = batch;
@@ -54,33 +62,38 @@ export class OpenCall {
     return (this.#entry as { tool: AgentTool }).tool;
   }
 
-  /** Lookup, `prepareArguments`, validation, `beforeToolCall`. Without async parts it costs no await. */
-  prepare(): Refusal | Promise<Refusal> {
+  /**
+   * Lookup, `prepareArguments`, validation, `beforeToolCall`. Without async parts it costs no await. An approved call was
+   * asked about before; arguments that came with the approval are complete.
+   */
+  prepare(approval?: { args?: unknown }): Refusal | Promise<Refusal> {
     const { run, answer } = this.#batch;
     const { call } = this;
     if (answer.stopReason === "length") return truncatedCall();
     if (isStopping(run)) return notExecuted(run);
     if (!this.#entry) return unknownTool(run, call);
-    if (call.argumentsError) return errorResult(call.argumentsError);
+    const edited = approval?.args;
+    if (call.argumentsError && edited === undefined) return errorResult(call.argumentsError);
     const { tool, schema } = this.#entry;
+    const mustAsk = run.config.beforeToolCall !== undefined && !approval;
     let validated: unknown;
     try {
-      const given = tool.prepareArguments ? tool.prepareArguments(copyJson(call.arguments)) : call.arguments;
+      const given = edited ?? (tool.prepareArguments ? tool.prepareArguments(copyJson(call.arguments)) : call.arguments);
       validated = validateArguments(tool, schema, given);
     } catch (error) {
       return argumentsUnusable(tool, error);
     }
-    if (isThenable(validated) || run.config.beforeToolCall) return this.#prepareSlowly(validated);
+    if (isThenable(validated) || mustAsk) return this.#prepareSlowly(validated, mustAsk);
     return this.#accept(validated);
   }
 
-  async #prepareSlowly(validating: unknown): Promise<Refusal> {
+  async #prepareSlowly(validating: unknown, mustAsk: boolean): Promise<Refusal> {
     const { run } = this.#batch;
     try {
       const validated = isThenable(validating) ? await run.abort.race(validating) : validating;
       if (validated === ABORTED || isStopping(run)) return notExecuted(run);
       const refusal = this.#accept(validated);
-      return refusal || !run.config.beforeToolCall ? refusal : await this.#askBefore();
+      return refusal || !mustAsk ? refusal : await this.#askBefore();
     } catch (error) {
       return argumentsUnusable(this.#tool, error);
     }
@@ -104,21 +117,28 @@ export class OpenCall {
       return isStopping(run) ? notExecuted(run) : errorResult(`Tool call blocked: beforeToolCall failed: ${errorText(error)}`);
     }
     if (decision === ABORTED || isStopping(run)) return notExecuted(run);
-    const { block, reason, terminate, args: replaced, suspend } = (decision ?? {}) as BeforeToolCallResult & { suspend?: unknown };
-    if (suspend === true && block !== true) return errorResult("Not executed: the call was to be suspended, which this version cannot do.");
+    const { block, reason, terminate, args: replaced, suspend } = (decision ?? {}) as BeforeToolCallResult;
     if (block === true) {
       const refused = errorResult(typeof reason === "string" && reason !== "" ? reason : "The tool call was blocked.");
       if (terminate === true) refused.terminate = true;
       return refused;
     }
+    if (suspend === true && typeof reason === "string") this.reason = reason;
+    const accepted = suspend === true ? SUSPENDED : undefined;
     if (replaced === undefined && sameArgs(args, asked)) {
       this.#args = asked; // the hook may have kept the other one
-      return undefined;
+      return accepted;
     }
     const { tool, schema } = this.#entry as NonNullable<ReturnType<Run["tools"]["get"]>>;
     const validating = validateArguments(tool, schema, replaced === undefined ? args : replaced);
     const validated = isThenable(validating) ? await run.abort.race(validating) : validating;
-    return validated === ABORTED || isStopping(run) ? notExecuted(run) : this.#accept(validated);
+    return validated === ABORTED || isStopping(run) ? notExecuted(run) : (this.#accept(validated) ?? accepted);
+  }
+
+  /** What a decision about the call is made on. */
+  pending(): PendingToolCall {
+    const pending: PendingToolCall = { toolCall: copyCall(this.call), args: copyArgs(this.#args) };
+    return this.reason === undefined ? pending : { ...pending, reason: this.reason };
   }
 
   /** Runs the tool; the batch hears of the result once. */
@@ -186,6 +206,11 @@ export class OpenCall {
   }
 
   #throw(error: unknown): void {
+    if (isInterruptedRun(error) && this.#executing) {
+      this.#executing = false;
+      this.#limit?.clear();
+      return this.#batch.onInterrupted(error);
+    }
     this.#settle(thrownResult(this.#batch.run, this.#tool, error));
   }
 

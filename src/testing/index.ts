@@ -1,7 +1,10 @@
 /**
- * `turnloop/testing`: a scripted model, an event recorder and a checker of event sequences, for the tests of a host.
+ * `turnloop/testing`: a scripted model, an event recorder and a checker of event sequences, for the tests of a host; and
+ * a conformance suite, for those of a StreamFn.
  * @module
  */
+export type { StreamFnScenario } from "./conformance/check-message.js";
+export { type MakeStreamFn, type StreamFnTestOptions, testStreamFn } from "./conformance/test-stream-fn.js";
 export { assertEventSequence } from "./event-sequence.js";
 export { recordEvents } from "./recorder.js";
 export {

@@ -39,7 +39,7 @@ type Handler = (res: ServerResponse) => void;
 export interface RawServer {
   url: string;
   /** What arrived, oldest first. */
-  requests: { headers: IncomingHttpHeaders; body: any }[];
+  requests: { url: string; headers: IncomingHttpHeaders; body: any }[];
   /** One handler per request to come; the promise settles when the first one's response is closed. */
   answer(...handlers: Handler[]): Promise<void>;
   close(): Promise<void>;
@@ -51,7 +51,7 @@ export async function rawServer(): Promise<RawServer> {
   const server = createServer(async (req, res) => {
     let body = "";
     for await (const piece of req) body += piece;
-    requests.push({ headers: req.headers, body: JSON.parse(body) });
+    requests.push({ url: req.url ?? "", headers: req.headers, body: JSON.parse(body) });
     const next = waiting.shift();
     if (!next) return void res.writeHead(418).end();
     res.on("close", next.closed);

@@ -1,8 +1,8 @@
-import OpenAI from "openai";
+import OpenAI, { AzureOpenAI } from "openai";
 import type { AssistantMessage, LlmContext, Message, Model, StreamFn, StreamOptions, ToolCall } from "turnloop";
 import { openaiChat } from "turnloop/openai";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ask, hi, model, quiet, type RawServer, rawServer, stop, text } from "./helpers.js";
+import { ask, chunk, hi, model, quiet, type RawServer, rawServer, sse, stop, text } from "./helpers.js";
 
 // SPEC 12.1, 12.2
 describe("openaiChat as a server sees it", () => {
@@ -26,6 +26,17 @@ describe("openaiChat as a server sees it", () => {
     const sent = server.requests.map(({ headers }) => `${headers.authorization} ${headers["x-team"] ?? ""}`.trim());
     expect(sent.slice(0, 2).sort()).toEqual(["Bearer key-1", "Bearer key-2 blue"]);
     expect(sent.slice(2)).toEqual(["Bearer key-0", "Bearer key-3", "Bearer own"]);
+  });
+
+  it("uses the key of each call with a client for Azure, at the same deployment and version", async () => {
+    const azure = { apiVersion: "2025-01-01", baseURL: server.url, deployment: "mine", logLevel: "off" } as const;
+    const withToken = new AzureOpenAI({ ...azure, azureADTokenProvider: async () => "token" });
+    for (const client of [new AzureOpenAI({ ...azure, apiKey: "own" }), withToken]) {
+      server.answer((res) => void res.end(text("ok") + stop));
+      expect((await ask(openaiChat({ client }), { apiKey: "key-1" })).message.errorMessage).toBeUndefined();
+      const { url, headers } = server.requests.at(-1)!;
+      expect([url, headers["api-key"]]).toEqual(["/v1/deployments/mine/chat/completions?api-version=2025-01-01", "key-1"]);
+    }
   });
 
   it("turns off the retries of a client of the host's own", async () => {
@@ -160,5 +171,25 @@ describe("openaiChat as a server sees it", () => {
     const own = { id: "m", provider: "openai" };
     const again = await sent({ messages: [...hi.messages, ...from.slice(0, 1), ...hi.messages] }, undefined, own);
     expect(again.messages[1]).toEqual({ ...plain, reasoning_content: "Hm" });
+  });
+
+  it("sends the declared tools behind those of the host, and only well-formed text", async () => {
+    const own = { type: "web_search" };
+    const declared = { name: "t", description: "d\udc00", parameters: { type: "object" } };
+    const body = await sent({ systemPrompt: "Be\ud800.", tools: [declared] }, { tools: [own], toolChoice: "required" });
+    expect(body.tools).toEqual([own, { type: "function", function: { ...declared, description: "d\ufffd" } }]);
+    expect([body.tool_choice, body.messages[0].content]).toEqual(["required", "Be\ufffd."]);
+    expect(await sent({}, { tools: [own], toolChoice: "none" })).toMatchObject({ tools: [own], tool_choice: "none" });
+  });
+
+  it("gives back what a server sent beside a call, to the server that did", async () => {
+    const extra_content = { google: { thought_signature: "abc" } };
+    const call = { index: 0, id: "c", function: { name: "shot", arguments: "{}" }, extra_content };
+    server.answer((res) => void res.end(sse(chunk({ tool_calls: [call] }, "tool_calls"))));
+    const { message } = await ask(streamFn);
+    const messages = [...hi.messages, message as AssistantMessage, result("c", [])];
+    expect((await sent({ messages })).messages[1].tool_calls[0]).toMatchObject({ id: "c", extra_content });
+    const other = await sent({ messages }, undefined, { ...model, provider: "other" });
+    expect(other.messages[1].tool_calls[0]).not.toHaveProperty("extra_content");
   });
 });

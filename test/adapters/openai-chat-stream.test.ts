@@ -43,6 +43,12 @@ describe("openaiChat reading what compatible servers send", () => {
       sse("null") + calls({ index: 0, id: "a", function: { name: "x", arguments: { s: "}{" } } }, part(1, '{"n":[1]}', B)),
       both,
     ],
+    [
+      "with null for what is not known",
+      sse({ choices: [{ index: null, delta: { tool_calls: [{ ...part(0, '{"s":"}', A), index: null }, null] } }] }) +
+        calls({ ...part(undefined, '{"}'), index: null, id: null }, part(undefined, '{"n":[1]}', B)),
+      both,
+    ],
     ["with id and name repeated", calls(part(0, '{"s":', A)) + calls(part(0, '"}{"}', A)) + calls(part(1, '{"n":[1]}', B)), both],
     [
       "without ids or arguments",
@@ -79,6 +85,9 @@ describe("openaiChat reading what compatible servers send", () => {
     ["calls after all", calls(part(0, "{}", A)), "stop", "toolUse", undefined],
     ["no calls", text("x"), "tool_calls", "stop", undefined],
     ["a word nobody knows", text("x"), "eos", "stop", "eos"],
+    ["a word of objects", text("x"), "constructor", "stop", "constructor"],
+    ["cut calls", calls(part(0, '{"a', A)), "length", "length", undefined],
+    ["the limit in the word of another API", text("x"), "max_tokens", "length", undefined],
   ])("lets the content decide about the stop reason: %s", async (_, body, word, stopReason, raw) => {
     server.answer((res) => void res.end(body + sse(chunk({}, word))));
     const { message } = await ask(streamFn);
@@ -100,5 +109,72 @@ describe("openaiChat reading what compatible servers send", () => {
     ]);
     expect(message.usage).toMatchObject({ input: 10, output: 7, cacheRead: 60, cacheWrite: 30, totalTokens: 107 });
     expect(message.usage.cost.total).toBeCloseTo((10 + 70 + 30 + 60) / 1e6, 12);
+  });
+
+  it.each([
+    ["error", "network", /did not explain/],
+    ["network_error", "network", /connection/],
+    ["abort", "network", /aborted/],
+    ["insufficient_system_resource", "overloaded", /resources/],
+  ])("does not take the word %s for an end", async (word, kind, words) => {
+    server.answer((res) => void res.end(text("Half") + sse(chunk({}, word))));
+    const { message } = await ask(streamFn);
+    expect(message).toMatchObject({ stopReason: "error", content: [{ text: "Half" }], errorInfo: { kind, retryable: true } });
+    expect(message.errorMessage).toMatch(words);
+  });
+
+  it("reads an error in a chunk's place", async () => {
+    const error = { object: "error", message: "maximum context length", type: "BadRequestError", code: 400 };
+    server.answer((res) => void res.end(text("Half") + sse(error, "[DONE]")));
+    const info = { kind: "context_overflow", status: 400, retryable: false };
+    expect((await ask(streamFn)).message).toMatchObject({ content: [{ text: "Half" }], errorMessage: error.message, errorInfo: info });
+  });
+
+  it("does not take an empty word in every chunk for an end", async () => {
+    server.answer((res) => void res.end(sse(chunk({ content: "Half" }, ""))));
+    expect((await ask(streamFn)).message).toMatchObject({ stopReason: "error", errorInfo: { kind: "network" } });
+  });
+
+  it("reads content that comes in parts, reasoning among them, and leaves out what is no text", async () => {
+    const parts = [{ type: "thinking", thinking: [{ type: "text", text: "Hm" }, null] }, null, { type: "image_url", image_url: "x" }];
+    const body = sse(
+      chunk({ content: parts, reasoning: { effort: "low" } }),
+      chunk({ content: [{ type: "text", text: "4" }] }),
+      chunk({ content: "2" }),
+    );
+    server.answer((res) => void res.end(body + sse(chunk({}, "stop"))));
+    expect((await ask(streamFn)).message.content).toEqual([
+      { type: "thinking", thinking: "Hm" },
+      { type: "text", text: "42" },
+    ]);
+  });
+
+  it("keeps reasoning apart that came in two fields", async () => {
+    const body = sse(chunk({ reasoning: "A" }), chunk({ reasoning_content: "B" }), chunk({ content: "x" }, "stop"));
+    server.answer((res) => void res.end(body));
+    expect((await ask(streamFn)).message.content.slice(0, 2)).toEqual([
+      { type: "thinking", thinking: "A", thinkingSignature: "reasoning" },
+      { type: "thinking", thinking: "B", thinkingSignature: "reasoning_content" },
+    ]);
+  });
+
+  it("reads a whole answer of a server that does not stream", async () => {
+    const tool_calls = [
+      { id: "a", type: "function", function: { name: "x", arguments: '{"s":1}' } },
+      { id: "b", type: "function", function: { name: "y", arguments: '{"n":2}' } },
+    ];
+    const answer = {
+      choices: [{ index: 0, message: { content: "So", tool_calls }, finish_reason: "tool_calls" }],
+      usage: { prompt_tokens: 3 },
+    };
+    server.answer((res) => void res.setHeader("content-type", "application/json").end(JSON.stringify(answer, null, 2)));
+    const { message } = await ask(streamFn);
+    expect(message).toMatchObject({ stopReason: "toolUse", content: [{ text: "So" }, { id: "a" }, { id: "b" }], usage: { input: 3 } });
+  });
+
+  it("never counts below zero, nor what is no number", async () => {
+    const usage = { prompt_tokens: 5, completion_tokens: "many", prompt_tokens_details: { cached_tokens: 9, cache_write_tokens: -4 } };
+    server.answer((res) => void res.end(text("x") + sse(chunk({}, "stop"), { choices: [], usage })));
+    expect((await ask(streamFn)).message.usage).toMatchObject({ input: 0, output: 0, cacheRead: 9, cacheWrite: 0, totalTokens: 9 });
   });
 });

@@ -73,8 +73,8 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
   let connection: AgentConnection | undefined;
   const app = sdk
     .agent({ name: "turnloop" })
-    // The SDK asks handlers one after the other, with a pause before each next one, and does not wait for one message before
-    // it takes the next: only this order, side by side, keeps a cancel and a prompt in the order they came.
+    // a handler registered later hears of a message later: a cancel, then a prompt in one breath are to be heard in that order, and so
+    // are a prompt, then a cancel
     .onNotification(methods.agent.session.cancel, ({ params }) => sessions.get(params.sessionId)?.cancel())
     .onRequest(methods.agent.session.prompt, async ({ params, signal }) => {
       return { stopReason: await find(params.sessionId).prompt(params.prompt, signal) };

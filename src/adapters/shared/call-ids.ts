@@ -1,3 +1,5 @@
+import { unusedName } from "./unused-name.js";
+
 /** Ids as they are sent: valid, unique in the request, and the same in every request of a growing transcript (SPEC 12.2). */
 export class CallIds {
   readonly #maxLength: number;
@@ -18,8 +20,7 @@ export class CallIds {
   /** The id to send for a call. */
   called(id: string): string {
     const base = id.replace(/[^\w-]/g, "_").slice(0, this.#maxLength) || "call";
-    let sent = base;
-    for (let n = 2; this.#used.has(sent); n++) sent = `${base.slice(0, this.#maxLength - 1 - String(n).length)}_${n}`;
+    const sent = unusedName(base, this.#maxLength, (name) => this.#used.has(name));
     this.#used.add(sent);
     this.#open.set(id, [...(this.#open.get(id) ?? []), sent]);
     return sent;

@@ -1,5 +1,5 @@
 /** What went wrong, read from an error's shape: the vendor's classes may come from another copy of its package (SPEC 12.1). */
-import { errorText } from "../../errors.js";
+import { errorText, shorten } from "../../errors.js";
 import type { ModelErrorInfo } from "../../messages.js";
 
 type Kind = ModelErrorInfo["kind"];
@@ -7,12 +7,15 @@ type Kind = ModelErrorInfo["kind"];
 const RETRYABLE: readonly Kind[] = ["rate_limit", "overloaded", "network", "timeout"];
 
 const CONTEXT =
-  /context[ _-]?(length|window|size)|maximum (context|prompt length)|(prompt|input) is too long|exceeds? the (model'?s )?(maximum|context)/i;
-const OVERLOAD = /overloaded|server[ _]busy|at capacity/i;
+  /context[ _-]?(length|window|size|limit)|maximum (context|prompt length)|(prompt|input) is too long|exceeds? the (model'?s )?(maximum|context)/i;
+const OVERLOAD = /overloaded|server[ _]busy|at capacity|slow_down/i;
 const FILTER = /content[ _]?(filter|policy)|responsible_?ai|safety system/i;
 const TIMEOUT = /timed? ?out|timeout/i;
 const CONNECTION =
   /connection|connect |fetch failed|failed to fetch|load failed|terminated|network|socket|premature|ECONN|ENOTFOUND|EAI_AGAIN|EPIPE/i;
+
+/** The longest error text kept: some servers answer with a whole page, and the transcript holds it for ever. */
+const MAX_TEXT = 2000;
 
 /** The kind, status and waiting time of what the client threw. */
 export function errorInfo(thrown: unknown): ModelErrorInfo {
@@ -20,7 +23,7 @@ export function errorInfo(thrown: unknown): ModelErrorInfo {
   const status = statusOf(error);
   const words = [error["code"], error["type"], explain(thrown)].filter((word) => typeof word === "string").join(" ");
   const kind = kindOf(status, words, error);
-  const retryAfterMs = retryAfter(error["headers"]);
+  const retryAfterMs = retryAfter(error["headers"]) ?? (kind === "rate_limit" ? waitInWords(words) : undefined);
   return {
     kind,
     ...(status === undefined ? {} : { status }),
@@ -30,9 +33,9 @@ export function errorInfo(thrown: unknown): ModelErrorInfo {
   };
 }
 
-/** The error's text with that of its innermost cause: "Connection error." alone says too little. */
+/** The error's text with that of its innermost cause: "Connection error." alone says too little. At most 2,000 UTF-16 units. */
 export function explain(thrown: unknown): string {
-  const text = errorText(thrown);
+  const text = shorten(errorText(thrown), MAX_TEXT);
   let cause = (Object(thrown) as { cause?: unknown }).cause;
   for (let depth = 0; depth < 5; depth++) {
     const inner = (Object(cause) as { cause?: unknown }).cause;
@@ -43,7 +46,7 @@ export function explain(thrown: unknown): string {
   const { code } = Object(cause) as { code?: unknown };
   const reason = errorText(cause);
   const detail = typeof code === "string" && !reason.includes(code) ? `${reason}, ${code}` : reason;
-  return text.includes(detail) ? text : `${text} (${detail})`;
+  return text.includes(detail) ? text : shorten(`${text} (${detail})`, MAX_TEXT);
 }
 
 function kindOf(status: number | undefined, words: string, error: Record<string, unknown>): Kind {
@@ -55,12 +58,12 @@ function kindOf(status: number | undefined, words: string, error: Record<string,
   if (status !== undefined && status >= 500) return "network";
   if (FILTER.test(words)) return "refusal";
   if (status !== undefined && status >= 400) return "invalid_request";
-  if (/rate[ _]limit/i.test(words)) return "rate_limit";
-  if (/missing credentials|invalid_api_key|authentication/i.test(words)) return "auth";
-  if (/invalid_request/i.test(words)) return "invalid_request";
+  if (/rate[ _]limit|insufficient_quota/i.test(words)) return "rate_limit";
+  if (/missing credentials|invalid_api_key|authentication|permission_error/i.test(words)) return "auth";
+  if (/invalid_(request|prompt)|invalid_\w*image/i.test(words)) return "invalid_request";
   if (TIMEOUT.test(words)) return "timeout";
   // a line that is not JSON is a body damaged on its way
-  const broken = error["name"] === "SyntaxError" || /server_error|internal_error/i.test(words) || CONNECTION.test(words);
+  const broken = error["name"] === "SyntaxError" || /server_error|internal_error|\bapi_error/i.test(words) || CONNECTION.test(words);
   return broken ? "network" : "unknown";
 }
 
@@ -81,6 +84,12 @@ function retryAfter(headers: unknown): number | undefined {
   if (after === undefined) return undefined;
   const wait = Number(after) >= 0 ? Number(after) * 1000 : Date.parse(after) - Date.now();
   return Number.isFinite(wait) ? Math.max(0, Math.round(wait)) : undefined;
+}
+
+/** An error inside a stream has no headers, but may say how long to wait. */
+function waitInWords(words: string): number | undefined {
+  const [, time, unit] = /try again in (\d+(?:\.\d+)?) ?(ms|s)\b/i.exec(words) ?? [];
+  return time === undefined ? undefined : Math.ceil(Number(time) * (unit?.toLowerCase() === "ms" ? 1 : 1000));
 }
 
 /** One header, of a Headers object or a plain one. */

@@ -1,0 +1,168 @@
+/**
+ * Claude, through the official `@anthropic-ai/sdk` client.
+ *
+ * @module
+ */
+import type { ClientOptions } from "@anthropic-ai/sdk";
+import { AssistantMessageBuilder } from "../../message-builder.js";
+import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
+import { abortError, importPeer, requestSignal } from "../shared/call.js";
+import { errorInfo, explain } from "../shared/errors.js";
+import { AnswerReader, type WireEvent } from "./answer.js";
+import { type Block, type MessagesBody, messagesBody, type Turn } from "./request.js";
+
+/** What is used of a client: an `Anthropic` of any copy of its package, or the vendor's clients for other clouds. */
+export interface AnthropicClient {
+  messages: { create(body: any, options?: any): PromiseLike<any> };
+  withOptions(options: any): AnthropicClient;
+}
+
+/** Options of the vendor's client, which is created with them, or a `client` of your own. */
+export interface AnthropicMessagesOptions extends ClientOptions {
+  /** Used in place of a client made here; the vendor's options are then not looked at. */
+  client?: AnthropicClient;
+  /** `false`: no `cache_control` is set on system prompt, tools and the last message. Default true. */
+  cache?: boolean;
+}
+
+/** How often a model that paused is asked to go on. */
+const MAX_CONTINUATIONS = 5;
+
+/** How long a body may stay open after its last event. Read to its end, its connection serves the next call. */
+const CLOSING_MS = 100;
+
+/**
+ * A StreamFn for Anthropic's Messages API. Needs the package `@anthropic-ai/sdk`, which is loaded by the first call.
+ * `apiKey` of a call is that request's credential; the client's own retries are off, `withRetry` is the place for them.
+ *
+ * Stream options it does not know (`top_p`, `stop_sequences`, `metadata`, `thinking`, `output_config`, ...) go into the
+ * request's body as they are; the provider's own tools, given as `tools`, are put before the loop's. `maxTokens`, else
+ * `model.maxTokens`, else 8192 is sent as `max_tokens`.
+ *
+ * `reasoning` becomes a thinking budget in tokens, at most three quarters of `max_tokens`, and no temperature is sent:
+ *
+ * | minimal | low   | medium | high   | xhigh  |
+ * |---------|-------|--------|--------|--------|
+ * | 1,024   | 2,048 | 8,192  | 16,384 | 32,768 |
+ *
+ * The model does not think where the API would refuse it: `max_tokens` of 1,024 or less, a forced tool (`toolChoice`
+ * "required" or a name), the middle of a tool loop that began without thinking. Newer models know no budgets: give them
+ * `thinking: { type: "adaptive" }` and `output_config: { effort }`; a `thinking` option always wins over `reasoning`.
+ *
+ * Thinking is kept with its signature, redacted thinking as a block with `redacted: true` and no text; both go back to the
+ * `api` and provider that wrote them. What the provider's own tools did (`server_tool_use` and its results) is not kept in
+ * the message. A turn they paused is continued up to 5 times, within one message whose usage is the sum (SPEC 12.1, 12.2).
+ *
+ * @example
+ * const streamFn = withRetry(anthropicMessages());                                            // key from ANTHROPIC_API_KEY
+ * const model = { id: "claude-sonnet-4-5", provider: "anthropic", api: "anthropic-messages", maxTokens: 64_000 };
+ * const config = { model, streamOptions: { reasoning: "medium" } };
+ * await runAgentLoop([userMessage("Hi")], context, config, emit, signal, streamFn);
+ */
+export function anthropicMessages(options: AnthropicMessagesOptions = {}): StreamFn {
+  const { client, cache = true, ...clientOptions } = options;
+  // one for all calls without a key: it may hold a token it had to ask for
+  let shared = client;
+  const connect = async (apiKey: string | undefined): Promise<AnthropicClient> => {
+    if (apiKey !== undefined) return client ? client.withOptions({ apiKey }) : createClient(clientOptions, apiKey);
+    shared ??= await createClient(clientOptions);
+    return shared;
+  };
+  return (given, context, streamOptions = {}) => {
+    const model = { ...given, api: given.api ?? "anthropic-messages" };
+    return answer(model, context, streamOptions, cache, connect);
+  };
+}
+
+async function* answer(
+  model: Model,
+  context: LlmContext,
+  options: StreamOptions,
+  cache: boolean,
+  connect: (apiKey: string | undefined) => Promise<AnthropicClient>,
+): AsyncGenerator<AssistantMessageEvent> {
+  const { signal } = options;
+  const builder = new AssistantMessageBuilder(model);
+  const reader = new AnswerReader(builder);
+  let failure: { error: unknown } | undefined;
+  try {
+    if (!signal?.aborted) yield* requests(reader, await connect(options.apiKey), messagesBody(model, context, options, cache), options);
+  } catch (error) {
+    failure = { error };
+  }
+  // the client ends some aborted streams silently and others with an error
+  if (signal?.aborted) {
+    yield* reader.flush();
+    return yield* builder.fail(abortError(signal));
+  }
+  if (reader.complete) return yield* reader.finish();
+  yield* reader.flush();
+  if (failure) return yield* builder.fail(new Error(failureText(failure.error)), errorInfo(failure.error));
+  const cut = new Error("The stream ended early: the response's body ended without a message_stop.");
+  yield* builder.fail(cut, { kind: "network", retryable: true });
+}
+
+/** The requests of one answer: more than one when the model pauses. */
+async function* requests(
+  reader: AnswerReader,
+  client: AnthropicClient,
+  body: MessagesBody,
+  options: StreamOptions,
+): AsyncGenerator<AssistantMessageEvent> {
+  let sent = body;
+  for (let continued = 0; ; continued++) {
+    yield* request(reader, client, sent, options);
+    const paused = reader.resume();
+    if (!paused || continued === MAX_CONTINUATIONS || options.signal?.aborted) return;
+    yield* reader.nextRequest();
+    const { content, ...container } = paused;
+    sent = { ...sent, ...container, messages: extended(sent.messages, content) };
+  }
+}
+
+/** The conversation with what the model has written so far, in one message however often it paused. */
+function extended(messages: Turn[], content: Block[]): Turn[] {
+  const last = messages[messages.length - 1];
+  if (last?.role === "assistant") return [...messages.slice(0, -1), { role: "assistant", content: [...last.content, ...content] }];
+  return content.length === 0 ? messages : [...messages, { role: "assistant", content }];
+}
+
+async function* request(
+  reader: AnswerReader,
+  client: AnthropicClient,
+  body: MessagesBody,
+  { signal, headers }: StreamOptions,
+): AsyncGenerator<AssistantMessageEvent> {
+  const own = requestSignal(signal);
+  let closing: ReturnType<typeof setTimeout> | undefined;
+  try {
+    const events: AsyncIterable<WireEvent | null> = await client.messages.create(body, { signal: own.signal, headers, maxRetries: 0 });
+    for await (const event of events) {
+      yield* reader.read(event);
+      if (signal?.aborted) break;
+      if (reader.complete) closing ??= setTimeout(own.cancel, CLOSING_MS);
+    }
+  } catch (error) {
+    if (!reader.complete) throw error;
+  } finally {
+    clearTimeout(closing);
+    own.cancel();
+  }
+}
+
+/** The client takes one credential: the key of a call comes in place of whatever the options hold. */
+async function createClient(options: ClientOptions, apiKey?: string): Promise<AnthropicClient> {
+  const { Anthropic } = await importPeer("anthropicMessages", "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk"));
+  const credential = apiKey === undefined ? {} : { authToken: null, credentials: null, config: null, profile: null, apiKey };
+  return new Anthropic({ ...options, ...credential, maxRetries: 0 });
+}
+
+/** The API's own words; the client's text is the whole JSON of the body. */
+function failureText(thrown: unknown): string {
+  const { status, error } = Object(thrown) as { status?: unknown; error?: unknown };
+  const body = Object(error) as { type?: unknown; message?: unknown; error?: unknown };
+  const { type, message } = (body.error === undefined ? body : Object(body.error)) as { type?: unknown; message?: unknown };
+  if (typeof message !== "string" || message === "") return explain(thrown);
+  const words = [status, type].filter((word) => typeof word === "number" || typeof word === "string");
+  return words.length === 0 ? message : `${words.join(" ")}: ${message}`;
+}
