@@ -247,6 +247,26 @@ it("closes the cards of an agent that fails in the middle of a run", async () =>
   expect(client.outline()).toEqual(['new t in_progress "T"', 't failed "Stopped"']);
 });
 
+// SPEC 10.5, 15.2
+it("closes the card of a call that waits for a decision, which the host takes outside the prompt", async () => {
+  const calls = ["a", "b"].map((id) => ({ toolCall: "echo", id }));
+  const beforeToolCall = ({ toolCall }: { toolCall: { id: string } }) =>
+    toolCall.id === "b" ? { suspend: true, reason: "ask Ann" } : undefined;
+  const client = await connect([calls, "decided", "next"], { agent: () => ({ tools: [echo], beforeToolCall }) });
+  const id = await client.session();
+  expect(await client.prompt(id)).toEqual({ stopReason: "end_turn" });
+  await client.agents[0]?.resume([{ toolCallId: "b", action: "approve" }]);
+  expect(client.agents[0]?.messages.at(-1)).toMatchObject({ stopReason: "stop" });
+  await client.prompt(id);
+  expect(client.outline().filter((line) => !/in_progress/.test(line))).toEqual([
+    'new a pending "echo"',
+    'new b pending "echo"',
+    "a completed echoed",
+    "b failed Not executed yet: it waits for a decision.",
+    "message-2: next",
+  ]);
+});
+
 // SPEC 10.1
 describe("a session that cannot be made", () => {
   it.each<[string, () => never, ReturnType<typeof refused>]>([

@@ -31,7 +31,7 @@ export interface AcpAgentOptions {
 export interface AcpAgentConnection {
   /** Resolves when the connection is closed, by either side, and no prompt runs any more; rejects if the SDK cannot be loaded. */
   closed: Promise<void>;
-  /** Stops what runs and closes the connection. */
+  /** Stops what runs, closes the connection and the writable side of its stream. */
   close(): void;
 }
 

@@ -45,10 +45,18 @@ function updatesOf(event: AgentEvent | { type: "thinking"; event: ThinkingEvent 
     case "tool_execution_end":
       return endCall(event, state);
     case "agent_end":
-      return closeCards(state);
+      return [...suspendCalls(event, state), ...closeCards(state)];
     default:
       return [];
   }
+}
+
+/** Calls that wait for a decision (SPEC 15.2): what becomes of them is told in another run. */
+function suspendCalls({ pending = [] }: Extract<AgentEvent, { type: "agent_end" }>, state: UpdateState): SessionUpdate[] {
+  return pending.flatMap(({ toolCall }) => {
+    const card = state.calls.get(toolCall.id);
+    return card && state.open.has(card.id) ? [failCard(card, state, "Not executed yet: it waits for a decision.")] : [];
+  });
 }
 
 /** Terminal updates for every card that is still open. */
@@ -182,8 +190,11 @@ function announcement({ id, title, kind }: ToolCard): SessionUpdate {
   return { sessionUpdate: "tool_call", toolCallId: id, title, kind, status: "pending", content: [] };
 }
 
-function failCard(card: ToolCard, state: UpdateState): SessionUpdate {
+function failCard(
+  card: ToolCard,
+  state: UpdateState,
+  reason = card.args === undefined ? "Not executed." : "Ended without a result.",
+): SessionUpdate {
   state.open.delete(card.id);
-  const content = textContent(card.args === undefined ? "Not executed." : "Ended without a result.");
-  return { sessionUpdate: "tool_call_update", toolCallId: card.id, status: "failed", content };
+  return { sessionUpdate: "tool_call_update", toolCallId: card.id, status: "failed", content: textContent(reason) };
 }
