@@ -3,7 +3,7 @@ import fc from "fast-check";
 
 const texts = ["Hello", "", "a\ud83d", "\ude00b", "x".repeat(40), "\n"];
 
-export interface CallSketch {
+interface CallSketch {
   tool: (typeof tools)[number];
   id: string | undefined;
   args: string;
@@ -37,7 +37,7 @@ export interface AcpScenario {
   leaveAt: number | undefined;
 }
 
-export const tools = ["ok", "edit", "failing", "hanging", "late", "chatty", "image", "unreadable", "nope"] as const;
+const tools = ["ok", "edit", "failing", "hanging", "late", "chatty", "image", "unreadable", "nope"] as const;
 const ends = [
   "done",
   "done",
