@@ -4,6 +4,7 @@ export const entries = {
   schema: "src/schema.ts",
   testing: "src/testing/index.ts",
   openai: "src/adapters/openai/index.ts",
+  "ai-sdk": "src/adapters/ai-sdk/index.ts",
   acp: "src/adapters/acp/index.ts",
   mcp: "src/adapters/mcp/index.ts",
   durable: "src/adapters/durable/index.ts",

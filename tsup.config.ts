@@ -2,7 +2,8 @@ import { defineConfig } from "tsup";
 import { entries } from "./entries.js";
 
 export default defineConfig({
-  entry: entries,
+  // Agent and the loop in files of their own: a bundler cannot leave out a class that extends another one, but a whole file it can
+  entry: { ...entries, agent: "src/agent/agent.ts", loop: "src/loop/loop.ts" },
   format: ["esm", "cjs"],
   target: "es2022",
   platform: "neutral",

@@ -17,6 +17,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: ["test/pi-ai/**", "**/node_modules/**"],
     execArgv: ["--expose-gc"],
+    // many tests wait for processes and servers: two files at a time, also where there are two cores
+    maxWorkers: 2,
     env: { TURNLOOP_TARGET: target },
     server: { deps: { external: [/\/dist\/[\w-]+\.c?js$/] } },
     coverage: {

@@ -38,24 +38,23 @@ export function assistantFor(modelName: string | undefined, environment: Environ
   if (modelName === undefined) return offlineAssistant();
   const id = modelName.trim();
   const { OPENAI_BASE_URL: baseURL, OPENAI_API_KEY: apiKey } = environment;
-  if (id === "") throw new Error("--model is empty; expected the name of a model");
-  if (!baseURL && !apiKey) throw new Error("--model needs a server; set OPENAI_BASE_URL, OPENAI_API_KEY or both");
+  if (id === "") throw new Error("The model's name is empty");
+  if (!baseURL && !apiKey) throw new Error(`The model "${id}" needs a server; set OPENAI_BASE_URL, OPENAI_API_KEY or both`);
   if (baseURL && !isWebAddress(baseURL)) {
     throw new Error(`OPENAI_BASE_URL must be a web address such as http://localhost:11434/v1; got "${baseURL}"`);
   }
   return serverAssistant(id, baseURL || DEFAULT_SERVER, apiKey, notice);
 }
 
-export function createAgent(
-  { model, streamFn }: Pick<Assistant, "model" | "streamFn">,
-  tools: AgentTool[],
-  hooks: Pick<AgentOptions, "beforeToolCall"> = {},
-): Agent {
+type AgentParts = Pick<AgentOptions, "model" | "streamFn" | "thinking" | "beforeToolCall"> & { tools: AgentTool[] };
+
+export function createAgent({ model, streamFn, tools, thinking, beforeToolCall }: AgentParts): Agent {
   return new Agent({
-    ...hooks,
     model,
     streamFn,
     tools,
+    thinking,
+    beforeToolCall,
     systemPrompt: SYSTEM_PROMPT,
     convertToLlm: (messages) => toLlmMessages(messages.map(withStopNote)),
   });

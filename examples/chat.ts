@@ -161,7 +161,7 @@ async function main(args: string[]): Promise<number> {
   }
   const start: StartSession = (onQuit, screen) => {
     renderer = rendererFor(assistant, screen);
-    const agent = createAgent(assistant, workspaceTools(process.cwd()));
+    const agent = createAgent({ ...assistant, tools: workspaceTools(process.cwd()), thinking: renderer.waits });
     return new Session(agent, renderer, { canSwitchModel: assistant.canSwitchModel, onQuit });
   };
   if (question !== "") return answerLines(start, [question], () => {});

@@ -1,6 +1,6 @@
 /** Shows the events of runs as text. */
-import type { AgentEvent, AgentMessage, AssistantMessage, AssistantMessageEvent } from "turnloop";
-import { counted, shortened } from "./wording.js";
+import type { AgentEvent, AgentMessage, AssistantMessage, AssistantMessageEvent, ThinkingEvent, ThinkingOptions } from "turnloop";
+import { counted, ERASE_LINE, shortened } from "./wording.js";
 
 export interface RenderOptions {
   /** Gets the text of the answers. */
@@ -26,10 +26,14 @@ const DIM = "2";
 const RED = "31";
 const GREEN = "32";
 const CYAN = "36";
-const ERASE_LINE = "\r\x1b[K";
+/** A line that is written over may tell each second; every other one stays, so a short wait is not worth it. */
+const LIVE_WAITS: ThinkingOptions = { showAfterMs: 300, heartbeatMs: 1000, maxHeartbeats: 600 };
+const PLAIN_WAITS: ThinkingOptions = { showAfterMs: 3000, heartbeatMs: 30_000 };
 
 /** For one run after the other. */
 export class Renderer {
+  /** An Agent's option `thinking`: how the waits for a model are shown. */
+  readonly waits: ThinkingOptions;
   readonly #answer: NodeJS.WritableStream;
   readonly #activity: NodeJS.WritableStream;
   readonly #terminal: boolean;
@@ -51,6 +55,7 @@ export class Renderer {
     this.#colours = colours;
     this.#explain = explain;
     this.#now = now;
+    this.waits = { ...(colours ? LIVE_WAITS : PLAIN_WAITS), onProgress: (event) => this.#showWait(event) };
   }
 
   /** A line of the host's own, between what the runs show. */
@@ -117,12 +122,16 @@ export class Renderer {
     this.#closeLine();
   }
 
+  #showWait({ state, title }: ThinkingEvent): void {
+    if (state !== "complete") this.#showProgress(title);
+    else if (this.#openLine === "progress") this.#closeLine();
+  }
+
   #showProgress(text: string): void {
-    if (this.#colours) {
-      this.#closeLine();
-      this.#openLine = "progress";
-      this.#activity.write(this.#coloured(DIM, text));
-    } else this.#line(text);
+    if (!this.#colours) return this.#line(text);
+    if (this.#openLine !== "progress") this.#closeLine();
+    this.#openLine = "progress";
+    this.#activity.write(ERASE_LINE + this.#coloured(DIM, text));
   }
 
   #showResult({ toolCallId, toolName, result, isError }: Extract<AgentEvent, { type: "tool_execution_end" }>): void {

@@ -1,9 +1,9 @@
 /** The line the user types on, below an output that goes on. */
 import { createInterface, type Interface, type Key } from "node:readline";
 import { Writable } from "node:stream";
+import { ERASE_LINE } from "./wording.js";
 
 const PROMPT = "> ";
-const ERASE_LINE = "\r\x1b[K";
 /** These do something, but put nothing on the line. */
 const SILENT_KEYS = new Set(["return", "enter", "backspace", "delete", "escape", "c", "d", "z", "l"]);
 
@@ -20,9 +20,11 @@ export class TerminalLine {
   readonly #reader: Interface;
   #isWaiting = false;
   #isTyping = false;
-  #held = "";
+  #held: string[] = [];
   /** Where the output stands when nobody types. */
   #isMidLine = false;
+  /** That line is one that is written over again and again: typing takes its place. */
+  #isPassing = false;
   /** The output's line was ended for the sake of the typing; its writer does not know. */
   #isBroken = false;
 
@@ -69,7 +71,7 @@ export class TerminalLine {
 
   #write(text: string): void {
     if (this.#isTyping) {
-      this.#held += text;
+      this.#held.push(text);
       return;
     }
     if (text === "") return;
@@ -77,21 +79,22 @@ export class TerminalLine {
     process.stdout.write(rest);
     this.#isBroken = false;
     this.#isMidLine = !text.endsWith("\n");
+    this.#isPassing = text.startsWith(ERASE_LINE);
   }
 
   readonly #beforeKey = (_text: string | undefined, { name, ctrl }: Key): void => {
     if (this.#isTyping || (SILENT_KEYS.has(name ?? "") && (ctrl || (name ?? "").length > 1))) return;
     this.#isTyping = true;
     if (this.#isWaiting) return;
-    this.#isBroken = this.#isMidLine;
-    if (this.#isMidLine) process.stdout.write("\n");
+    this.#isBroken = this.#isMidLine && !this.#isPassing;
+    if (this.#isMidLine) process.stdout.write(this.#isPassing ? ERASE_LINE : "\n");
     this.#isMidLine = false;
     this.#reader.prompt();
   };
 
   readonly #afterKey = (): void => {
     if (!this.#isTyping || this.#reader.line !== "") return;
-    const mustShow = this.#held !== "" || !this.#isWaiting;
+    const mustShow = this.#held.length > 0 || !this.#isWaiting;
     if (mustShow) process.stdout.write(process.env.TERM === "dumb" ? "\n" : ERASE_LINE);
     this.#release();
     if (!mustShow || !this.#isWaiting) return;
@@ -101,8 +104,6 @@ export class TerminalLine {
 
   #release(): void {
     this.#isTyping = false;
-    const held = this.#held;
-    this.#held = "";
-    this.#write(held);
+    for (const text of this.#held.splice(0)) this.#write(text);
   }
 }

@@ -1,5 +1,8 @@
 /** Small pieces of text that the tools, the offline model and the renderer share. Runs in a browser. */
 
+/** Back to the beginning of the terminal's line, which is empty then. */
+export const ERASE_LINE = "\r\x1b[K";
+
 /** "1 line", "2 lines", "3 matches". */
 export function counted(count: number, noun: string): string {
   if (count === 1) return `1 ${noun}`;

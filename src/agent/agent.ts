@@ -3,7 +3,7 @@ import type { AgentLoopConfig, NextTurn } from "../config.js";
 import { withThinkingCard } from "../decorators/thinking.js";
 import { describe, TurnLoopError } from "../errors.js";
 import type { AgentEvent, AgentEventSink, PendingToolCall } from "../events.js";
-import { isThenable } from "../loop/abort.js";
+import { ignoringFailure, isThenable } from "../loop/abort.js";
 import { CHANGED_STATE } from "../loop/between-turns.js";
 import { assertPrompts, takeIn } from "../loop/incoming.js";
 import { resumeAgentLoop, runAgentLoop, runAgentLoopContinue } from "../loop/loop.js";
@@ -309,6 +309,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     const { thinking } = this;
     if (!thinking || typeof streamFn !== "function") return streamFn;
     const options: ThinkingOptions = thinking === true ? {} : thinking;
+    const { name, title, heartbeatMs, maxHeartbeats, showAfterMs } = options;
     const heard = new WeakSet<ThinkingEvent>();
     const onProgress = (event: ThinkingEvent): void | Promise<void> => {
       // a complete that failed comes twice
@@ -316,7 +317,12 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       heard.add(event);
       return options.onProgress?.(event);
     };
-    return withThinkingCard(streamFn, Object.create(options, { onProgress: { value: onProgress } }));
+    return withThinkingCard(streamFn, {
+      ...{ name, title, heartbeatMs, maxHeartbeats, showAfterMs, onProgress },
+      onError: (error, event) => options.onError?.(error, event),
+      now: () => readClock(options),
+      createId: () => options.createId?.() ?? "",
+    });
   }
 
   /** Updates the state, then tells the listeners: `on` at once, `subscribe` one after the other. */
@@ -434,12 +440,9 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   }
 
   #report(error: unknown, event: Heard): void {
-    try {
+    ignoringFailure(() => {
       const { onListenerError } = this.#options;
-      const reported: unknown = onListenerError ? onListenerError.call(this.#options, error, event) : console.error(error);
-      if (isThenable(reported)) reported.then(undefined, () => {});
-    } catch {
-      // a reporter that throws has nobody to report to
-    }
+      return onListenerError ? onListenerError.call(this.#options, error, event) : console.error(error);
+    });
   }
 }

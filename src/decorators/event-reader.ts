@@ -1,5 +1,6 @@
 /** A stream read event by event, as the loop itself would take it (SPEC 3.1, 3.3, 3.4). */
-import { isThenable } from "../loop/abort.js";
+import { ignoringFailure } from "../loop/abort.js";
+import { assertStream } from "../loop/assistant.js";
 import type { AssistantMessage } from "../messages.js";
 import type { AssistantMessageEvent, AssistantStream } from "../stream.js";
 
@@ -12,9 +13,11 @@ export class EventReader {
   readonly #stream: AssistantStream;
   readonly #iterator: AsyncIterator<StreamEvent>;
   #ended = false;
+  #stopWaiting = (): void => {};
 
+  /** Throws for what cannot be iterated. */
   constructor(stream: AssistantStream) {
-    this.#stream = stream;
+    this.#stream = assertStream(stream);
     this.#iterator = stream[Symbol.asyncIterator]();
   }
 
@@ -32,12 +35,8 @@ export class EventReader {
 
   /** Lets the stream clean up; nobody waits for that. */
   close(): void {
-    try {
-      const closed: unknown = this.#iterator.return?.();
-      if (isThenable(closed)) closed.then(undefined, () => {});
-    } catch {
-      // there is nobody to tell
-    }
+    this.#stopWaiting();
+    ignoringFailure(() => this.#iterator.return?.());
   }
 
   #end(event: StreamEvent | undefined): StreamEvent | undefined {
@@ -47,15 +46,18 @@ export class EventReader {
 
   async #result(): Promise<StreamEvent | undefined> {
     if (typeof this.#stream.result !== "function") return undefined;
-    let timer: ReturnType<typeof setTimeout> | undefined;
     const timeout = new Promise<undefined>((resolve) => {
-      timer = setTimeout(resolve, RESULT_TIMEOUT_MS, undefined);
+      const timer = setTimeout(resolve, RESULT_TIMEOUT_MS, undefined);
+      this.#stopWaiting = () => {
+        clearTimeout(timer);
+        resolve(undefined);
+      };
     });
     try {
       const message: AssistantMessage<string> | undefined = await Promise.race([this.#stream.result(), timeout]);
       return message && terminalEvent(message);
     } finally {
-      clearTimeout(timer);
+      this.#stopWaiting();
     }
   }
 }

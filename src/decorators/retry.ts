@@ -1,5 +1,5 @@
-import { describe, errorText, TurnLoopError } from "../errors.js";
-import { isThenable, pause } from "../loop/abort.js";
+import { describe, TurnLoopError } from "../errors.js";
+import { abortError, ignoringFailure, pause } from "../loop/abort.js";
 import { AssistantMessageBuilder } from "../message-builder.js";
 import type { ModelErrorInfo } from "../messages.js";
 import type { StreamFn } from "../stream.js";
@@ -35,23 +35,11 @@ export function withRetry(streamFn: StreamFn, options: RetryOptions = {}): Strea
       const again = failure && !failure.aborted && !signal?.aborted && attempt <= maxRetries && shouldRetry(failure.info, attempt) === true;
       if (!again) return yield* replay();
       const delayMs = waitBefore(attempt, failure.info, minDelayMs, maxDelayMs);
-      tell(onRetry, { attempt, delayMs, info: failure.info });
-      if (!(await pause(delayMs, signal))) {
-        const error = Object.assign(new Error(`aborted: ${errorText(signal?.reason)}`), { name: "AbortError" });
-        return yield* new AssistantMessageBuilder(model).fail(error);
-      }
+      // a host that cannot be told must not cost the call its next attempt
+      ignoringFailure(() => onRetry?.({ attempt, delayMs, info: failure.info }));
+      if (!(await pause(delayMs, signal))) return yield* new AssistantMessageBuilder(model).fail(abortError(signal));
     }
   };
-}
-
-/** A host that cannot be told must not cost the call its next attempt. */
-function tell(onRetry: RetryOptions["onRetry"], retry: { attempt: number; delayMs: number; info: ModelErrorInfo }): void {
-  try {
-    const told: unknown = onRetry?.(retry);
-    if (isThenable(told)) told.then(undefined, () => {});
-  } catch {
-    // its own affair
-  }
 }
 
 function waitBefore(attempt: number, { retryAfterMs = 0 }: ModelErrorInfo, minDelayMs: number, maxDelayMs: number): number {

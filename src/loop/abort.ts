@@ -104,6 +104,21 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<bool
   });
 }
 
+/** What an aborted call ends with. */
+export function abortError(signal: AbortSignal | undefined): Error {
+  return Object.assign(new Error(`aborted: ${errorText(signal?.reason)}`), { name: "AbortError" });
+}
+
+/** Calls what nobody waits for; its failure, at once or later, has nobody to tell. */
+export function ignoringFailure(call: () => unknown): void {
+  try {
+    const returned = call();
+    if (isThenable(returned)) returned.then(undefined, () => {});
+  } catch {
+    // see above
+  }
+}
+
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }

@@ -3,7 +3,7 @@ import { describe, errorText, TurnLoopError } from "../errors.js";
 import type { AssistantMessage, ModelErrorInfo } from "../messages.js";
 import { type AssistantMessageEvent, type AssistantStream, emptyAnswer } from "../stream.js";
 import { isFailed } from "../transcript.js";
-import { ABORTED, isThenable } from "./abort.js";
+import { ABORTED, ignoringFailure, isThenable } from "./abort.js";
 import { type Failure, finalAnswer } from "./answer.js";
 import { buildRequest, type Request } from "./request.js";
 import type { Run } from "./run.js";
@@ -197,12 +197,7 @@ class AnswerReader {
   #closeIterator(): void {
     const iterator = this.#iterator;
     this.#iterator = undefined;
-    try {
-      const closed: unknown = iterator?.return?.();
-      if (isThenable(closed)) closed.then(undefined, () => {});
-    } catch {
-      // the answer is settled: there is nobody to tell
-    }
+    ignoringFailure(() => iterator?.return?.());
   }
 
   /** Whatever a StreamFn or a hook throws is the failure of this answer. */
@@ -221,7 +216,7 @@ class AnswerReader {
   }
 }
 
-function assertStream(stream: unknown): AssistantStream {
+export function assertStream(stream: unknown): AssistantStream {
   if (typeof (stream as AssistantStream | undefined)?.[Symbol.asyncIterator] === "function") return stream as AssistantStream;
   throw new TurnLoopError(
     "invalid_argument",

@@ -79,7 +79,7 @@ function isAvailable(channel: ProgressChannel): boolean {
 
 function isStdout(write: Write | undefined): boolean {
   const stdout = standardStream("stdout");
-  return write !== undefined && (write === stdout || write === stdout?.write || (write as { fd?: unknown }).fd === 1);
+  return write !== undefined && (write === stdout || write === stdout?.write || Object(write).fd === 1);
 }
 
 function standardStream(name: "stdout" | "stderr"): { write(text: string): unknown } | undefined {

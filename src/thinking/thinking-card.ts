@@ -1,5 +1,5 @@
 /** The silence between "request sent" and "first delta" as events (SPEC 9). */
-import { isThenable, MAX_TIMER_MS } from "../loop/abort.js";
+import { ignoringFailure, isThenable, MAX_TIMER_MS } from "../loop/abort.js";
 import { readClock } from "../loop/run.js";
 
 export interface ThinkingEvent {
@@ -38,6 +38,12 @@ export interface ThinkingOptions {
   createId?(): string;
 }
 
+interface Outgoing {
+  event: ThinkingEvent;
+  onSent?: () => void;
+  onFailed?: () => void;
+}
+
 interface OpenCard {
   id: string;
   startedAt: number;
@@ -62,6 +68,8 @@ const MAX_HEARTBEATS = 60;
 export class ThinkingCard {
   readonly #options: ThinkingOptions;
   readonly #unsettled = new Set<Promise<void>>();
+  /** What a listener caused by its own doing goes out when it has returned: all who hear events hear them in order. */
+  readonly #outbox: Outgoing[] = [];
   #open: OpenCard | undefined;
   #showTimer: ReturnType<typeof setTimeout> | undefined;
   #beatTimer: ReturnType<typeof setInterval> | undefined;
@@ -108,7 +116,7 @@ export class ThinkingCard {
     const settle = (): void => {
       card.beatUnsettled = false;
     };
-    this.#send(this.#event("heartbeat", card), settle, settle);
+    this.#send({ event: this.#event("heartbeat", card), onSent: settle, onFailed: settle });
     return true;
   }
 
@@ -124,7 +132,7 @@ export class ThinkingCard {
 
   #show(card: OpenCard): void {
     card.shown = true;
-    this.#send(this.#event("start", card));
+    this.#send({ event: this.#event("start", card) });
   }
 
   #event(state: ThinkingEvent["state"], { id, startedAt }: OpenCard): ThinkingEvent {
@@ -141,12 +149,20 @@ export class ThinkingCard {
 
   /** A card must not stay open because a sink failed once. */
   #sendTwiceAtMost(event: ThinkingEvent): void {
-    this.#send(event, undefined, () => this.#send(event));
+    this.#send({ event, onFailed: () => this.#send({ event }) });
   }
 
-  #send(event: ThinkingEvent, onSent?: () => void, onFailed?: () => void): void {
+  #send(outgoing: Outgoing): void {
+    if (this.#outbox.push(outgoing) > 1) return;
+    for (let next: Outgoing | undefined = outgoing; next; next = this.#outbox[0]) {
+      this.#deliver(next);
+      this.#outbox.shift();
+    }
+  }
+
+  #deliver({ event, onSent, onFailed }: Outgoing): void {
     const fail = (error: unknown): void => {
-      this.#report(error, event);
+      ignoringFailure(() => this.#options.onError?.(error, event));
       onFailed?.();
     };
     try {
@@ -158,15 +174,6 @@ export class ThinkingCard {
       this.#unsettled.add(settled);
     } catch (error) {
       fail(error);
-    }
-  }
-
-  #report(error: unknown, event: ThinkingEvent): void {
-    try {
-      const reported: unknown = this.#options.onError?.(error, event);
-      if (isThenable(reported)) reported.then(undefined, () => {});
-    } catch {
-      // a reporter that throws has nobody to report to
     }
   }
 
@@ -184,7 +191,9 @@ export class ThinkingCard {
 
 /** A card must not keep a process alive. */
 function unref<T>(timer: T): T {
-  (timer as { unref?(): void }).unref?.();
+  const { Deno } = globalThis as { Deno?: { unrefTimer?(id: number): void } };
+  if (typeof timer === "number") Deno?.unrefTimer?.(timer);
+  else (timer as { unref?(): void }).unref?.();
   return timer;
 }
 

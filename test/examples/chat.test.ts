@@ -121,8 +121,8 @@ describe("usage", () => {
     [["--modle", "x"], `Unknown option '--modle'. Put a question that begins with "-" after "--"; --help shows the usage.\n`],
     [["-x"], `Unknown option '-x'. Put a question that begins with "-" after "--"; --help shows the usage.\n`],
     [["--model"], `Option '--model <value>' argument missing. Put a question that begins with "-" after "--"; --help shows the usage.\n`],
-    [["--model", "x"], "--model needs a server; set OPENAI_BASE_URL, OPENAI_API_KEY or both. --help shows the usage.\n"],
-    [["--model", " "], "--model is empty; expected the name of a model. --help shows the usage.\n", { OPENAI_API_KEY: "k" }],
+    [["--model", "x"], 'The model "x" needs a server; set OPENAI_BASE_URL, OPENAI_API_KEY or both. --help shows the usage.\n'],
+    [["--model", " "], "The model's name is empty. --help shows the usage.\n", { OPENAI_API_KEY: "k" }],
     [
       ["--model", "x"],
       'OPENAI_BASE_URL must be a web address such as http://localhost:11434/v1; got "localhost:1". --help shows the usage.\n',

@@ -78,7 +78,8 @@ export function inTerminal(root: string, args: string[] = [], { env = {} }: Star
   };
 }
 
-function watch(child: ChildProcessWithoutNullStreams) {
+/** Collects what a process writes. */
+export function watch(child: ChildProcessWithoutNullStreams) {
   const output = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) {
     child[name].setEncoding("utf8").on("data", (chunk: string) => {
@@ -89,8 +90,7 @@ function watch(child: ChildProcessWithoutNullStreams) {
   return { child, finished, output };
 }
 
-/** Without what would make the demo talk to somebody. */
-function environment(): NodeJS.ProcessEnv {
-  const { OPENAI_BASE_URL: _url, OPENAI_API_KEY: _key, ...rest } = process.env;
-  return rest;
+/** Without what would make the examples talk to somebody, or keep silent. */
+export function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^OPENAI_|HEARTBEAT/.test(name)));
 }

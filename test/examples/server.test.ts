@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttpServer, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { LLMock } from "@copilotkit/aimock";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { stop, text } from "../adapters/helpers.js";
 import { bundleDemo, demo, hasTerminals, inTerminal } from "./demo.js";
 import { workspaceOf } from "./helpers.js";
 
@@ -81,6 +82,33 @@ describe("a server", () => {
     expect(stderr).toMatch(/^… retry 1 in \d\.\d s: rate limit \(429\)\n.* 1 turn, 0 tool calls\n$/);
   });
 });
+
+/** A server whose answers wait for a word from the test. */
+async function patientServer() {
+  const asked: ServerResponse[] = [];
+  const answers: string[] = [];
+  const serve = (): void => {
+    while (asked.length > 0 && answers.length > 0) asked.shift()?.end(answers.shift());
+  };
+  const listener = createHttpServer((request, response) => {
+    request.resume();
+    asked.push(response.writeHead(200, { "content-type": "text/event-stream" }));
+    response.flushHeaders();
+    serve();
+  }).listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  onTestFinished(() => {
+    listener.closeAllConnections();
+    listener.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}/v1`,
+    answer(...parts: string[]): void {
+      answers.push(text(...parts) + stop);
+      serve();
+    },
+  };
+}
 
 describe("what goes wrong is one line on the standard error and exit code 1", () => {
   test.each<[string, string[], () => Promise<Record<string, string>>, RegExp]>([
@@ -166,4 +194,30 @@ describe.skipIf(!hasTerminals)("a server, in a terminal", () => {
     expect((await chat.finished).code).toBe(0);
     expect(lastTexts()).toEqual(["go", "briefly"]);
   });
+
+  test("that is silent for long: the seconds count on a line that is gone with the first word; typing takes its place", async () => {
+    const server = await patientServer();
+    const chat = inTerminal(workspaceOf({}), ["--model", "slow"], { env: env({ OPENAI_BASE_URL: server.url, NO_COLOR: "" }) });
+    await chat.shows("> ");
+    chat.type("hi\r");
+    await chat.shows("\x1b[2mThinking...\x1b[0m");
+    await chat.shows("\r\x1b[K\x1b[2mThinking... (1s)\x1b[0m");
+    chat.type("br");
+    await chat.shows("\r\x1b[K");
+    await chat.shows("> \x1b[3Gbr");
+    chat.type("iefly\r");
+    await chat.shows("» queued for the next turn: briefly");
+    await chat.shows("\r\x1b[K\x1b[2mThinking... (");
+    server.answer("Hello", " there.");
+    await chat.shows("\x1b[0m\r\x1b[K\r\nHello there.\r\n");
+    await chat.shows("» delivered: briefly");
+    server.answer("Briefly: hi.");
+    await chat.shows("Briefly: hi.\r\n");
+    await chat.shows("2 turns, 0 tool calls");
+    chat.type("/quit\r");
+    const { code, stdout } = await chat.finished;
+    expect(code).toBe(0);
+    // nothing of a wait stays on the screen: each line of it is written over
+    expect(stdout).not.toMatch(/Thinking\.\.\.[^\r\n]*\r\n/);
+  }, 20_000);
 });

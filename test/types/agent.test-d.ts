@@ -15,14 +15,19 @@ import {
   type ModelErrorInfo,
   parseTranscript,
   type RunOutcome,
+  rawTextChannel,
+  routeProgress,
   type StreamFn,
   stopAfterTurns,
+  type ThinkingEvent,
+  type ThinkingOptions,
   type ToolRegistry,
   type ToolResultMessage,
   type Usage,
   withFallback,
   withRetry,
   withStallTimeout,
+  withThinkingCard,
 } from "turnloop";
 import { expectTypeOf } from "vitest";
 
@@ -110,6 +115,20 @@ agent.abort(new Error("why"));
 agent.steer([message]);
 // @ts-expect-error no prompt
 agent.prompt();
+
+// SPEC 9.1, 9.2
+const quiet: ThinkingOptions = {};
+const shown = new Agent({ model, streamFn, thinking: quiet });
+shown.on("thinking", (event) => {
+  expectTypeOf(event).toEqualTypeOf<ThinkingEvent>();
+  expectTypeOf(event.outcome).toEqualTypeOf<"delta" | "done" | "error" | "aborted" | undefined>();
+});
+new Agent({ model, streamFn, thinking: true });
+// @ts-expect-error no run's event
+shown.subscribe((event: ThinkingEvent) => void event);
+expectTypeOf(withThinkingCard(streamFn, { onProgress: routeProgress([rawTextChannel()]) })).toEqualTypeOf<StreamFn>();
+// @ts-expect-error no such option
+withThinkingCard(streamFn, { heartbeat: 3 });
 
 // SPEC 8.2: what may be set and what may only be read
 expectTypeOf(agent.messages).toEqualTypeOf<readonly AgentMessage[]>();

@@ -1,6 +1,7 @@
 /** An Agent per session, served to an ACP client (SPEC 10.1, 10.5). */
 import type { AgentConnection, AgentContext, Implementation, McpServer, Stream } from "@agentclientprotocol/sdk";
 import type { Agent } from "../../agent/agent.js";
+import { describe, TurnLoopError } from "../../errors.js";
 import type { ThinkingOptions } from "../../thinking/thinking-card.js";
 import { importPeer } from "../shared/call.js";
 import { rememberCards } from "./permission.js";
@@ -30,7 +31,7 @@ export interface AcpAgentOptions {
 export interface AcpAgentConnection {
   /** Resolves when the connection is closed, by either side, and no prompt runs any more; rejects if the SDK cannot be loaded. */
   closed: Promise<void>;
-  /** Stops what runs and closes the connection. */
+  /** Stops what runs, closes the connection and the writable side of its stream. */
   close(): void;
 }
 
@@ -72,14 +73,18 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
   let connection: AgentConnection | undefined;
   const app = sdk
     .agent({ name: "turnloop" })
+    // a handler registered later hears of a message later: a cancel, then a prompt in one breath are to be heard in that order, and so
+    // are a prompt, then a cancel
+    .onNotification(methods.agent.session.cancel, ({ params }) => sessions.get(params.sessionId)?.cancel())
     .onRequest(methods.agent.session.prompt, async ({ params, signal }) => {
       return { stopReason: await find(params.sessionId).prompt(params.prompt, signal) };
     })
     .onRequest(methods.agent.session.new, async ({ params }) => {
       const { cwd, mcpServers } = params;
       const sessionId = crypto.randomUUID();
-      const client = (connection as AgentConnection).client;
-      const agent = await options.createAgent({ sessionId, cwd, mcpServers, connection: client });
+      const { client, signal } = connection as AgentConnection;
+      const agent = assertAgent(await options.createAgent({ sessionId, cwd, mcpServers, connection: client }));
+      if (signal.aborted) throw new Error("the connection was closed meanwhile");
       if (options.thinking !== undefined) agent.thinking = options.thinking;
       const state = createUpdateState({ tools: agent.tools, cwd });
       rememberCards(client, sessionId, state);
@@ -91,14 +96,22 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
       agentCapabilities: { promptCapabilities: { image: true, embeddedContext: true } },
       agentInfo: options.agentInfo ?? { name: "turnloop", version: "0.1.0" },
       authMethods: [],
-    }))
-    .onNotification(methods.agent.session.cancel, ({ params }) => sessions.get(params.sessionId)?.cancel());
-  connection = app.connect(stream);
+    }));
+  // The SDK locks what it writes to for as long as a write takes, and nobody could close it then.
+  const writer = stream.writable.getWriter();
+  connection = app.connect({ readable: stream.readable, writable: new WritableStream({ write: (message) => writer.write(message) }) });
   const close = (): void => connection?.close();
   if (end.aborted) close();
   else end.addEventListener("abort", close);
   await connection.closed;
   end.removeEventListener("abort", close);
-  for (const session of sessions.values()) session.cancel();
-  await Promise.all([...sessions.values()].map((session) => session.whenIdle()));
+  writer.close().catch(() => {}); // so that the client learns of it; what broke is closed already
+  await Promise.all([...sessions.values()].map((session) => session.end()));
+}
+
+/** Structurally: the host's Agent may be of another copy of this package. */
+function assertAgent(agent: Agent<any>): Agent<any> {
+  const { prompt, subscribe } = Object(agent) as Partial<Agent>;
+  if (typeof prompt === "function" && typeof subscribe === "function") return agent;
+  throw new TurnLoopError("invalid_argument", `createAgent must return an Agent; got ${describe(agent)}.`);
 }

@@ -7,9 +7,9 @@ export interface AcpConnection {
   request(method: string, params?: any, options?: any): Promise<any>;
 }
 
-/** Sends one update. Resolves when it is written; rejects when the connection is closed. */
-export function sendUpdate(connection: AcpConnection, sessionId: string, update: SessionUpdate): Promise<void> {
-  return connection.notify("session/update", { sessionId, update });
+/** Sends one update. Resolves when it is written; rejects when the connection is closed. Never throws. */
+export async function sendUpdate(connection: AcpConnection, sessionId: string, update: SessionUpdate): Promise<void> {
+  await connection.notify("session/update", { sessionId, update });
 }
 
 type Progress = Extract<SessionUpdate, { sessionUpdate: "tool_call_update" }>;
@@ -23,7 +23,6 @@ export class UpdateSender {
   readonly #sessionId: string;
   /** Cards whose last progress is being written, with the newest progress since. */
   readonly #writing = new Map<string, Progress | undefined>();
-  #isOver = false;
 
   constructor(connection: AcpConnection, sessionId: string) {
     this.#connection = connection;
@@ -36,11 +35,6 @@ export class UpdateSender {
       else if (update.status === "in_progress" && this.#writing.has(update.toolCallId)) this.#writing.set(update.toolCallId, update);
       else this.#sendProgress(update);
     }
-  }
-
-  /** Nothing is sent any more. */
-  end(): void {
-    this.#isOver = true;
   }
 
   #sendProgress(update: Progress): void {
@@ -60,7 +54,6 @@ export class UpdateSender {
 
   /** A client that is gone hears nothing; its connection's end stops the run. */
   #write(update: SessionUpdate): Promise<void> {
-    if (this.#isOver) return Promise.resolve();
     return sendUpdate(this.#connection, this.#sessionId, update).catch(() => {});
   }
 }

@@ -7,4 +7,5 @@ export { type AcpAgent, type AcpAgentConnection, type AcpAgentOptions, type AcpS
 export type { AcpConnection } from "./connection.js";
 export { type PermissionOptions, requestPermission } from "./permission.js";
 export { createProgressCallback, thinkingComplete, thinkingProgress, thinkingStart, toolCardChannel } from "./thinking.js";
-export { createUpdateState, toSessionUpdates, type UpdateState } from "./updates.js";
+export type { UpdateState } from "./update-state.js";
+export { createUpdateState, toSessionUpdates } from "./updates.js";

@@ -2,9 +2,10 @@
 import type { PermissionOption, RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import type { AgentLoopConfig, BeforeToolCallContext } from "../../config.js";
 import { errorText } from "../../errors.js";
+import { wellFormedDeep } from "../../transcript.js";
 import type { AcpConnection } from "./connection.js";
 import { jsonCopy, locationsOf, lookOf } from "./tool-card.js";
-import type { UpdateState } from "./updates.js";
+import type { UpdateState } from "./update-state.js";
 
 export interface PermissionOptions {
   /** False lets the call pass without asking. A throw denies it. @default every call is asked for */
@@ -102,5 +103,5 @@ function request(connection: AcpConnection, sessionId: string, { toolCall, args,
     rawInput: jsonCopy(args),
     ...(locations.length > 0 ? { locations } : {}),
   };
-  return { sessionId, toolCall: card, options: CHOICES };
+  return { sessionId, toolCall: wellFormedDeep(card), options: CHOICES };
 }

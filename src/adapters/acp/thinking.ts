@@ -19,7 +19,7 @@ export function thinkingStart(id: string, title: string = TITLE): CardStart {
 
 /** The card is still there: "Thinking... (30s)". */
 export function thinkingProgress(id: string, elapsedMs: number, title: string = TITLE): CardUpdate {
-  const seconds = Math.max(0, Math.round(elapsedMs / 1000)) || 0;
+  const seconds = Number.isFinite(elapsedMs) ? Math.max(0, Math.round(elapsedMs / 1000)) : 0;
   const timed = `${title} (${seconds}s)`;
   return { sessionUpdate: "tool_call_update", toolCallId: id, title: timed, kind: "think", status: "in_progress", ...SYNTHETIC };
 }
@@ -64,13 +64,8 @@ export function createProgressCallback(
   const open = new Map<string, string>();
   let count = 0;
   const session = Math.random().toString(36).slice(2);
-  const send = (update: SessionUpdate): void => {
-    try {
-      sendUpdate(connection, sessionId, update).catch(() => {});
-    } catch {
-      // the caller is in the middle of a model call, which must not fail for this
-    }
-  };
+  // the caller is in the middle of a model call, which must not fail for this
+  const send = (update: SessionUpdate): void => void sendUpdate(connection, sessionId, update).catch(() => {});
   return (state, name, args) => {
     const id = open.get(name);
     if (state === "start" && id === undefined) {
@@ -78,7 +73,7 @@ export function createProgressCallback(
       open.set(name, fresh);
       send(thinkingStart(fresh));
     } else if (state === "heartbeat" && id !== undefined) {
-      send(thinkingProgress(id, (args?.elapsed ?? 0) * 1000));
+      send(thinkingProgress(id, Number(args?.elapsed ?? 0) * 1000));
     } else if (state === "complete" && id !== undefined) {
       open.delete(name);
       send(thinkingComplete(id, args?.outcome));

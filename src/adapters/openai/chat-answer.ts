@@ -1,10 +1,12 @@
 /** From the chunks of a Chat Completions stream to the events of an answer (SPEC 12.2). */
 import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent } from "../../stream.js";
+import { JsonEnd } from "../shared/json-end.js";
+import { type Lane, Lanes } from "../shared/lanes.js";
 import type { AnswerReader } from "./call.js";
 import { REASONING_FIELDS } from "./chat-request.js";
 import { doneAs, newest, refused, reportedError, stringOf, UNEXPLAINED } from "./ending.js";
-import { type Lane, Lanes } from "./lanes.js";
+
 import { type InputDetails, usageOf } from "./usage.js";
 
 /** The parts of a chunk that are read; nothing a compatible server leaves out is relied on. */
@@ -165,26 +167,6 @@ export class ChatAnswer implements AnswerReader<Chunk | null> {
     const call = { lane: this.#lanes.open("call"), index: index ?? this.#calls.length, id: "", json: new JsonEnd() };
     this.#calls.push(call);
     return call;
-  }
-}
-
-/** Tells when a JSON object that comes in pieces is complete, looking at each character once. */
-class JsonEnd {
-  complete = false;
-  #depth = 0;
-  #inString = false;
-  #escaped = false;
-
-  read(text: string): void {
-    for (const char of text) {
-      if (this.#escaped) this.#escaped = false;
-      else if (this.#inString) {
-        if (char === "\\") this.#escaped = true;
-        else if (char === '"') this.#inString = false;
-      } else if (char === '"') this.#inString = true;
-      else if (char === "{" || char === "[") this.#depth++;
-      else if ((char === "}" || char === "]") && --this.#depth <= 0) this.complete = true;
-    }
   }
 }
 

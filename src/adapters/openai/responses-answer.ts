@@ -2,9 +2,9 @@
 import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent } from "../../stream.js";
 import { errorInfo, explain } from "../shared/errors.js";
+import { type Lane, Lanes } from "../shared/lanes.js";
 import type { AnswerReader } from "./call.js";
 import { doneAs, newest, refused, reportedError, stringOf } from "./ending.js";
-import { type Lane, Lanes } from "./lanes.js";
 import { type InputDetails, usageOf } from "./usage.js";
 
 /** The parts of an event that are read; nothing a compatible server leaves out is relied on. */

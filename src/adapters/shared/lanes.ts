@@ -12,13 +12,14 @@ export interface Lane {
   signature?: string;
   /** As far as one can tell: it gives way to a block behind it. */
   complete: boolean;
+  /** Nothing more is taken: it was said to be over, or gave way. */
+  readonly ended: boolean;
 }
 
 interface OpenLane extends Lane {
   /** The part not shown yet. */
   held: string;
   shown: boolean;
-  /** Nothing more is taken: it was said to be over, or gave way. */
   ended: boolean;
 }
 

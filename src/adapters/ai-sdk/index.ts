@@ -1,0 +1,94 @@
+/**
+ * Any language model of the AI SDK (specifications v2, v3 and v4: AI SDK 5, 6 and 7) as a StreamFn. Nothing has to be
+ * installed beside the package the model comes from.
+ *
+ * @module
+ */
+import { describe, TurnLoopError } from "../../errors.js";
+import { AssistantMessageBuilder } from "../../message-builder.js";
+import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
+import { abortError, requestSignal } from "../shared/call.js";
+import { AnswerReader } from "./answer.js";
+import { failureOf } from "./errors.js";
+import type { AiSdkLanguageModel } from "./language-model.js";
+import { readParts } from "./parts.js";
+import { callOptions } from "./request.js";
+
+export type { AiSdkLanguageModel } from "./language-model.js";
+
+/**
+ * A StreamFn that asks this language model, through its `doStream` (SPEC 12.1, 12.2). It does not retry: `withRetry` is the
+ * place for that.
+ *
+ * The language model is the one asked, with the credential it was made with: `model.id` and `apiKey` of a call change
+ * nothing there, `model` gives the names, limits and prices of the transcript. Default `model.api`: `"ai-sdk"`.
+ *
+ * Stream options it does not know go to the model as they are: `providerOptions`, `topP`, `seed`, `stopSequences`,
+ * `responseFormat`, and so on; `tools` (a provider's own, such as web search) are added to those of the context. `reasoning`
+ * is an option of v4 models only; for others say it in `providerOptions`. `sessionId` is not sent.
+ *
+ * What a provider says about a block (`providerMetadata`: signatures, encrypted reasoning, item ids) is kept as its
+ * signature, and goes back only with the `api`, the `provider` and the language model's `provider` that wrote it. A model of
+ * OpenAI's Responses API refers to what OpenAI stored, unless told `providerOptions: { openai: { store: false } }`.
+ *
+ * Not kept, for want of a place in a transcript: tools that the provider executed itself, with their results and requests
+ * for approval (they are never executed here), files and sources in an answer, warnings. Images in tool results follow as a
+ * user message for models that speak Chat Completions, whose provider is named `*.chat`.
+ *
+ * @throws TurnLoopError `invalid_argument`: not a language model of specification v2, v3 or v4. A text that names a model
+ * (`"openai/gpt-5"`) is none: make it one with the `gateway` of `ai`.
+ *
+ * @example
+ * import { anthropic } from "@ai-sdk/anthropic";
+ * const streamFn = withRetry(aiSdk(anthropic("claude-sonnet-4-5")));
+ * const model = { id: "claude-sonnet-4-5", provider: "anthropic" };
+ * await runAgentLoop([userMessage("Hi")], context, { model }, emit, signal, streamFn);
+ */
+export function aiSdk(languageModel: AiSdkLanguageModel): StreamFn {
+  const { specificationVersion: version, doStream } = Object(languageModel) as Partial<AiSdkLanguageModel>;
+  if (typeof doStream !== "function" || !["v2", "v3", "v4"].includes(version as string)) {
+    const came = version === undefined ? describe(languageModel) : `one of specification ${describe(version)}`;
+    const made = 'for example openai("gpt-5") of @ai-sdk/openai';
+    throw new TurnLoopError(
+      "invalid_argument",
+      `aiSdk takes an AI SDK language model of specification v2, v3 or v4, ${made}; got ${came}.`,
+    );
+  }
+  return (model, context, options) => ask(languageModel, model, context, options);
+}
+
+async function* ask(
+  languageModel: AiSdkLanguageModel,
+  given: Model,
+  context: LlmContext,
+  options: StreamOptions = {},
+): AsyncGenerator<AssistantMessageEvent> {
+  const { signal } = options;
+  const model = { ...given, api: given.api ?? "ai-sdk" };
+  const builder = new AssistantMessageBuilder(model);
+  const answer = new AnswerReader(builder, languageModel.provider);
+  let failure: { error: unknown } | undefined;
+  const request = requestSignal(signal);
+  try {
+    if (!signal?.aborted) {
+      const call = callOptions(languageModel, model, context, options, request.signal);
+      for await (const part of readParts(languageModel, call, request.signal)) {
+        yield* answer.read(part);
+        if (answer.failed || signal?.aborted) break;
+      }
+    }
+  } catch (error) {
+    failure = { error };
+  } finally {
+    if (answer.complete) request.release();
+    else request.cancel();
+  }
+  if (signal?.aborted) {
+    yield* answer.flush();
+    return yield* builder.fail(abortError(signal));
+  }
+  // a connection that breaks after the last part has cost nothing
+  if (answer.complete || !failure) return yield* answer.finish();
+  yield* answer.flush();
+  yield* builder.fail(...failureOf(failure.error));
+}
