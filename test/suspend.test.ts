@@ -235,7 +235,7 @@ describe("the rest of the batch", () => {
   });
 });
 
-// SPEC 15.2, 7
+// SPEC 15.2, 15.5, 7
 describe("an abort before the batch ends", () => {
   it.each(["parallel", "sequential"] as const)("%s: all calls are answered, nothing waits", async (toolExecution) => {
     const controller = new AbortController();
@@ -277,7 +277,7 @@ describe("an abort before the batch ends", () => {
   });
 });
 
-// SPEC 4.10, 15.2
+// SPEC 4.10, 15.2, 15.5
 describe("a sink that fails", () => {
   it.each<[string, AgentEvent["type"], number, number]>([
     ["before the batch ends, every call is answered", "tool_execution_start", 2, 0],

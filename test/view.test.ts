@@ -227,7 +227,7 @@ describe("attaching", () => {
   });
 });
 
-// SPEC 15.1, 15.2, 15.3
+// SPEC 15.1, 15.2, 15.3, 15.5
 describe("calls that wait", () => {
   const suspending: RunOptions = {
     config: {
@@ -315,7 +315,8 @@ it("an Agent's thinking and queue_change events go into its view as they are", a
   await running;
   const distinct = seen.filter((row, i) => i === 0 || String(row) !== String(seen[i - 1]));
   expect(distinct).toEqual([
-    [undefined, 1],
+    [undefined, 0],
+    ["start", 0],
     ["start", 1],
     [undefined, 1],
     [undefined, 0],

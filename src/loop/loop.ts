@@ -88,7 +88,7 @@ async function drive(run: Run, prompts: Incoming[], resume?: () => Promise<Resum
   const { delivery } = run;
   run.abort.listen();
   try {
-    const resumed = await resume?.();
+    const resumed = resume && (await resume());
     if (delivery.deliver({ type: "agent_start" })) await delivery.delivered();
     const ending = await runTurns(run, prompts, resumed).catch(
       (error: unknown): Ending => ({ outcome: "error", error: { message: errorText(error) } }),
