@@ -46,7 +46,7 @@ type HostEvent =
   | { type: "thinking"; event: ThinkingEvent }
   | { type: "queue_change"; steering: readonly AgentMessage[]; followUp: readonly AgentMessage[] };
 
-/** An update of an answer without the answer: a `start` (it begins anew) has its shell without content, the start of a call its id and name. */
+/** An update of an answer without the answer: a `start` (it begins anew) has what it begins with, the start of a call its id and name. */
 export type WireUpdate =
   | { type: "start"; message: AssistantMessage }
   | { type: "text_start" | "thinking_start"; contentIndex: number }
@@ -121,17 +121,13 @@ export function reduceEvents(view: ViewState, event: AgentEvent | WireEvent, at?
  */
 export function toWireEvent(event: AgentEvent | HostEvent): WireEvent {
   if (event.type === "message_start" && event.message.role === "assistant")
-    return { type: "message_start", message: shellOf(event.message as AssistantMessage) };
+    return { type: "message_start", message: { ...(event.message as AssistantMessage), content: [] } };
   if (event.type !== "message_update") return event;
   return { type: "message_update", assistantMessageEvent: toWireUpdate(event) };
 }
 
-function shellOf(message: AssistantMessage): AssistantMessage {
-  return { ...message, content: [] };
-}
-
 function toWireUpdate({ assistantMessageEvent: update, message }: Update): WireUpdate {
-  if (update.type === "start") return { type: "start", message: shellOf(message) };
+  if (update.type === "start") return { type: "start", message };
   if (update.type === "toolcall_start") {
     const { id = "", name = "" } = (message.content[update.contentIndex] ?? {}) as Partial<ToolCall>;
     return { type: update.type, contentIndex: update.contentIndex, id, name };

@@ -66,6 +66,14 @@ describe("live and over a wire", () => {
     followBoth(events);
   });
 
+  it("a start that comes late keeps what was there", async () => {
+    const late = { ...start, partial: said("He") };
+    const { events } = await run(
+      streams([delta("He"), late, { ...delta("llo"), partial: said("Hello") }, done([{ type: "text", text: "Hello" }])]),
+    );
+    followBoth(events);
+  });
+
   it("a StreamFn that goes on writing to its one partial is not shown twice", async () => {
     // what was said is ahead of what was delivered: the start has the whole answer already
     const live = said("Hello");
@@ -146,7 +154,7 @@ describe("what goes over a wire", () => {
       kinds.add(rest.type);
       const about = partial.content[(rest as { contentIndex: number }).contentIndex] as { id: string; name: string };
       const more = rest.type === "toolcall_start" && { id: about.id, name: about.name };
-      const shell = rest.type === "start" && { message: { ...event.message, content: [] } };
+      const shell = rest.type === "start" && { message: event.message };
       expect(wire).toEqual({ type: "message_update", assistantMessageEvent: { ...rest, ...more, ...shell } });
     }
     expect(kinds.size).toBe(10);

@@ -14,10 +14,10 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { historyOf, interpretedConfig, interpretedTools } from "./host.js";
 import { interpretedModel } from "./model.js";
 import { deepFreeze, show } from "./odd-values.js";
-import { type Scenario, scenarios } from "./scenario.js";
+import { type Act, type Scenario, scenarios } from "./scenario.js";
 import { World } from "./world.js";
 
-const RUNS = Number(process.env.TURNLOOP_VIEW_RUNS) || 300;
+const RUNS = Number(process.env.TURNLOOP_VIEW_RUNS) || 150;
 /** Repeats a failure: the seed that it printed. */
 const SEED = Number(process.env.TURNLOOP_PROPERTY_SEED) || undefined;
 
@@ -34,6 +34,8 @@ interface Plan {
   decisions: ("approve" | "edit" | "deny" | "result")[];
   queueAt: number[];
   thinking: boolean;
+  /** The hook suspends every other call it is asked about. */
+  suspends: boolean;
 }
 
 const plans: fc.Arbitrary<Plan> = fc.record({
@@ -41,6 +43,7 @@ const plans: fc.Arbitrary<Plan> = fc.record({
   decisions: fc.array(fc.constantFrom("approve", "edit", "deny", "result"), { minLength: 1, maxLength: 4 }),
   queueAt: fc.array(fc.nat(60), { maxLength: 4 }),
   thinking: fc.boolean(),
+  suspends: fc.boolean(),
 });
 
 /** How often what the property is about came up. */
@@ -75,11 +78,15 @@ function streamed(message: AssistantMessage | undefined): string {
 
 /** Whether each partial has what its deltas have said, and no more: then a wire shows the same while an answer streams. */
 function isFaithful({ answers }: Scenario): boolean {
-  return answers.every(({ live, garbage, indexOffset }) => !live && garbage === "never" && indexOffset === 0);
+  return answers.every(
+    ({ live, garbage, indexOffset, fault }) => !live && garbage === "never" && indexOffset === 0 && fault?.kind !== "lateStart",
+  );
 }
 
 /** Plays the plan with an Agent of the scenario. Gives where view and Agent differ. */
-async function play(scenario: Scenario, plan: Plan): Promise<string[]> {
+async function play({ hooks, ...rest }: Scenario, plan: Plan): Promise<string[]> {
+  const acts: Act[] = Array.from({ length: 20 }, (_, i) => ({ act: i % 2 === 0 ? "suspend" : "none", wait: "sync", odd: 0 }));
+  const scenario: Scenario = { ...rest, hooks: plan.suspends ? { ...hooks, beforeToolCall: acts } : hooks };
   const world = new World(scenario);
   const { signal } = world.controller;
   const messages = historyOf(scenario.history);
