@@ -64,6 +64,7 @@ export interface NextTurn<M extends Model = Model> {
   streamOptions?: StreamOptions;
 }
 
+/** @inline */
 type Awaitable<T> = T | Promise<T>;
 
 /**

@@ -14,7 +14,7 @@
  * const context = { systemPrompt: "Be brief.", messages: [], tools: [add] };
  * await runAgentLoop([userMessage("What is 2 + 3?")], context, { model }, (event) => console.log(event.type), undefined, streamFn);
  *
- * @module
+ * @module turnloop
  */
 export { Agent } from "./agent/agent.js";
 export { keepLast, limitToolOutput, parseTranscript } from "./agent/everyday.js";

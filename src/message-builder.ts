@@ -4,6 +4,7 @@ import { parseObject, parsePartialObject } from "./partial-json.js";
 import { type AssistantMessageEvent, emptyAnswer, type Model } from "./stream.js";
 
 type Block = AssistantMessage["content"][number];
+/** @inline */
 type FinishReason = Exclude<StopReason, "error" | "aborted">;
 
 /**

@@ -5,6 +5,7 @@ import type { ThinkingEvent } from "./thinking/thinking-card.js";
 import { pendingCalls } from "./transcript.js";
 
 type Block = AssistantMessage["content"][number];
+/** @inline */
 type Update = Extract<AgentEvent, { type: "message_update" }>;
 
 /** One tool call, for a card. Times are those given to `reduceEvents`. */
@@ -41,7 +42,7 @@ export interface ViewState {
   pending?: PendingToolCall[];
 }
 
-/** What an Agent tells beside the events of its runs. */
+/** What an Agent tells beside the events of its runs. @inline */
 type HostEvent =
   | { type: "thinking"; event: ThinkingEvent }
   | { type: "queue_change"; steering: readonly AgentMessage[]; followUp: readonly AgentMessage[] };

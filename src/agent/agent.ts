@@ -20,6 +20,7 @@ import { hooksOf, withQueued } from "./host-hooks.js";
 import { MessageQueue } from "./queue.js";
 import type { AgentEventMap, AgentOptions, AgentRunResult, QueueChange, RunError } from "./types.js";
 
+/** @inline */
 type Prompt = string | AgentMessage | readonly AgentMessage[];
 type Listener = (...args: any[]) => unknown;
 type Heard = AgentEvent | QueueChange | ThinkingEvent;

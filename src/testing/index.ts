@@ -1,7 +1,7 @@
 /**
  * `turnloop/testing`: a scripted model, an event recorder and a checker of event sequences, for the tests of a host; and
  * a conformance suite, for those of a StreamFn.
- * @module
+ * @module turnloop/testing
  */
 export type { StreamFnScenario } from "./conformance/check-message.js";
 export { type MakeStreamFn, type StreamFnTestOptions, testStreamFn } from "./conformance/test-stream-fn.js";

@@ -42,6 +42,7 @@ export function thoughtTextChannel(send: (text: string) => void | Promise<void>)
   };
 }
 
+/** @inline */
 type Write = ((text: string) => unknown) | { write(text: string): unknown };
 
 /**

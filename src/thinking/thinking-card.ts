@@ -15,6 +15,7 @@ export interface ThinkingEvent {
   outcome?: ThinkingOutcome;
 }
 
+/** @inline */
 export type ThinkingOutcome = "delta" | "done" | "error" | "aborted";
 
 export interface ThinkingOptions {

@@ -1,7 +1,7 @@
 /**
  * An Agent in an editor: the Agent Client Protocol (version 1), through `@agentclientprotocol/sdk`.
  *
- * @module
+ * @module turnloop/acp
  */
 export { type AcpAgent, type AcpAgentConnection, type AcpAgentOptions, type AcpSessionInfo, createAcpAgent } from "./agent.js";
 export type { AcpConnection } from "./connection.js";

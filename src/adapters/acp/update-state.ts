@@ -16,25 +16,30 @@ export interface ToolCard extends CardLook {
 
 /** Made by `createUpdateState`; its fields are not for hosts. */
 export class UpdateState {
+  /** @internal */
   readonly tools: Iterable<AgentTool> | undefined;
+  /** @internal */
   readonly cwd: string | undefined;
+  /** @internal */
   readonly text = new AnswerText();
-  /** Cards with no terminal update yet. */
+  /** Cards with no terminal update yet. @internal */
   readonly open = new Map<string, ToolCard | "thinking">();
-  /** The cards of the answer that is streaming, by content index. */
+  /** The cards of the answer that is streaming, by content index. @internal */
   readonly streaming = new Map<number, ToolCard>();
-  /** The cards of the last answer's calls, by call id. */
+  /** The cards of the last answer's calls, by call id. @internal */
   readonly calls = new Map<string, ToolCard>();
+  /** @internal */
   readonly thinking = new Map<string, string>();
   /** How often a card with this id was wanted. */
   readonly #wanted = new Map<string, number>();
 
+  /** @internal */
   constructor(tools: Iterable<AgentTool> | undefined, cwd: string | undefined) {
     this.tools = tools;
     this.cwd = cwd;
   }
 
-  /** The id itself while no card has it, else with a suffix. */
+  /** The id itself while no card has it, else with a suffix. @internal */
   uniqueId(id: string): string {
     const base = id || "call";
     let unique = base;

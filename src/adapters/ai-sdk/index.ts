@@ -2,7 +2,7 @@
  * Any language model of the AI SDK (specifications v2, v3 and v4: AI SDK 5, 6 and 7) as a StreamFn. Nothing has to be
  * installed beside the package the model comes from.
  *
- * @module
+ * @module turnloop/ai-sdk
  */
 import { describe, TurnLoopError } from "../../errors.js";
 import { AssistantMessageBuilder } from "../../message-builder.js";

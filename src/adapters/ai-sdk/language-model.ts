@@ -11,6 +11,7 @@ export interface AiSdkLanguageModel {
   doStream(options: any): PromiseLike<{ stream: { getReader(): PartReader } }>;
 }
 
+/** @inline */
 interface PartReader {
   read(): Promise<{ done: boolean; value?: any }>;
   cancel(reason?: unknown): Promise<void>;

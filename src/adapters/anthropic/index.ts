@@ -1,7 +1,7 @@
 /**
  * Claude, through the official `@anthropic-ai/sdk` client.
  *
- * @module
+ * @module turnloop/anthropic
  */
 import type { ClientOptions } from "@anthropic-ai/sdk";
 import { AssistantMessageBuilder } from "../../message-builder.js";

@@ -1,7 +1,7 @@
 /**
  * Runs that survive a crash, on any engine that journals steps (SPEC 16). Needs no package.
  *
- * @module
+ * @module turnloop/durable
  */
 import { describe, TurnLoopError } from "../../errors.js";
 import type { StreamFn } from "../../stream.js";

@@ -2,7 +2,7 @@
  * The tools of MCP servers as tools of a run, through a client of `@modelcontextprotocol/sdk` 1.x that the host has
  * connected. Nothing of that package is loaded here.
  *
- * @module
+ * @module turnloop/mcp
  */
 import type { AgentTool } from "../../tool.js";
 import type { McpClient } from "./client.js";

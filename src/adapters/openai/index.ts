@@ -1,7 +1,7 @@
 /**
  * Models behind OpenAI's APIs and the many servers that speak them, through the official `openai` client.
  *
- * @module
+ * @module turnloop/openai
  */
 export type { OpenAIOptions } from "./call.js";
 export { openaiChat } from "./chat.js";
