@@ -1,6 +1,7 @@
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { expect, it, vi } from "vitest";
+import { entries } from "../entries.js";
 
 const root = resolve(import.meta.dirname, "..");
 const read = (file: string): string => readFileSync(join(root, file), "utf8");
@@ -30,11 +31,44 @@ it.each([
   expect(calls).toEqual([expected]);
 });
 
-it("the README names only commands and files that exist", () => {
+it.each([
+  ["from-pi-agent-core", ["completed", "Sunny, 20 °C."]],
+  ["from-ai-sdk", ["completed", "20 °C.", 0]],
+])("the example of docs/%s.md is a file that is compiled and run here", async (name, expected) => {
+  expect(read(`docs/${name}.md`)).toContain(`\`\`\`ts\n${read(`examples/${name}.ts`)}\`\`\``);
+  const log = vi.spyOn(console, "log").mockImplementation(() => {});
+  await import(`../examples/${name}.ts`);
+  const { calls } = log.mock;
+  log.mockRestore();
+  expect(calls).toEqual([expected]);
+});
+
+const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/from-pi-agent-core.md", "docs/from-ai-sdk.md"];
+
+it.each(pages)("%s names only commands, files and headings that exist", (page) => {
   const { scripts } = JSON.parse(read("package.json"));
-  for (const page of ["README.md", "CONTRIBUTING.md"]) {
-    const text = read(page);
-    for (const [, script] of text.matchAll(/npm run ([\w:-]+)/g)) expect(Object.keys(scripts), page).toContain(script);
-    for (const [, link] of text.matchAll(/\]\((?!http)([^)#]+)\)/g)) expect(() => read(link as string), `${page}: ${link}`).not.toThrow();
+  const text = read(page);
+  for (const [, script] of text.matchAll(/npm run ([\w:-]+)/g)) expect(Object.keys(scripts)).toContain(script);
+  const prose = text.replace(/```.*?```/gs, "");
+  for (const [, link = "", heading] of prose.matchAll(/\]\((?!http)([^)#]*)(?:#([^)]*))?\)/g)) {
+    const file = link === "" ? page : join(dirname(page), link);
+    expect(existsSync(join(root, file)), link).toBe(true);
+    if (heading) expect(anchorsOf(read(file)), link).toContain(heading);
   }
+});
+
+/** As GitHub makes them. */
+function anchorsOf(page: string): string[] {
+  const headings = page.replace(/```.*?```/gs, "").matchAll(/^#+ (.*)$/gm);
+  return [...headings].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+it("the API reference covers every public entry point", () => {
+  const { entryPoints } = JSON.parse(read("typedoc.json"));
+  expect(new Set(entryPoints)).toEqual(new Set(Object.values(entries)));
 });
