@@ -15,7 +15,7 @@ export default defineConfig({
   resolve: { alias },
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/pi-ai/**", "**/node_modules/**"],
+    exclude: ["test/pi-ai/**", "test/web/**", "**/node_modules/**"],
     execArgv: ["--expose-gc"],
     env: { TURNLOOP_TARGET: target },
     server: { deps: { external: [/\/dist\/[\w-]+\.c?js$/] } },
