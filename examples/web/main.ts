@@ -32,7 +32,10 @@ const labelOf = (name: string): string => toolbox.tools.find((tool) => tool.name
 
 const approval = new ApprovalDialog();
 const composer = new Composer({
-  send: (text, images) => chat.send(text, images),
+  send: (text, images) => {
+    scroller.toEnd();
+    chat.send(text, images);
+  },
   later: (text, images) => chat.later(text, images),
   stop: () => chat.stop(),
 });
@@ -44,7 +47,7 @@ const parts = [
     composer.text.focus();
     chat.retry();
   }),
-  new Queue(byId("queue"), chat, composer.text),
+  new Queue(byId("queue"), { takeBack: (message) => chat.takeBack(message), sendWaiting: () => chat.sendWaiting() }, composer.text),
   new TimelineChart(byId("timeline"), labelOf),
   new UsageTable(),
   new ModelDialog(
@@ -70,7 +73,6 @@ function draw(): void {
   const { state } = store;
   byId("welcome").hidden = state.view.messages.length > 0;
   for (const part of parts) part.update(state, Date.now());
-  scroller.follow();
   if (state.running) clock ??= setInterval(tick, TICK_MS);
   else {
     clearInterval(clock);
@@ -96,4 +98,5 @@ byId("start-over").addEventListener("click", () => {
   void chat.startOver();
 });
 byId<HTMLDetailsElement>("activity").open = matchMedia("(min-width: 64rem)").matches;
+composer.text.focus();
 schedule();

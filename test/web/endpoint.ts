@@ -19,6 +19,7 @@ export async function endpoint(): Promise<Endpoint> {
   const server = createServer(async (req, res) => {
     res.setHeader("access-control-allow-origin", req.headers.origin ?? "*");
     res.setHeader("access-control-allow-headers", req.headers["access-control-request-headers"] ?? "*");
+    res.setHeader("access-control-expose-headers", "retry-after");
     if (req.method === "OPTIONS") return void res.writeHead(204).end();
     let body = "";
     for await (const piece of req) body += piece;

@@ -77,7 +77,11 @@ function chatOn(page: Page, allowErrors: Chat["allowErrors"]): Chat {
       await dialog.getByRole("button", { name: "Use this server" }).click();
       await dialog.waitFor({ state: "hidden" });
     },
-    settled: () => button("Send").waitFor(),
+    async settled() {
+      // what was done a moment ago is drawn first
+      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+      await button("Send").waitFor();
+    },
     async screenshot(name) {
       await page.screenshot({ path: `${artefacts}${name}.png`, animations: "disabled" });
     },

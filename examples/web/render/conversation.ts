@@ -84,7 +84,8 @@ export class Conversation {
     }
     const node = this.#streaming ?? new AnswerNode(this.#labelOf);
     this.#streaming = undefined;
-    if (!node.element.isConnected) this.#parent.append(node.element);
+    // a request that failed at once has nothing to show; the page says so below
+    if (!node.element.isConnected && (message as AssistantMessage).content.length > 0) this.#parent.append(node.element);
     node.finish(message as AssistantMessage);
     for (const { id, card } of node.cards) this.#cards.set(id, [...(this.#cards.get(id) ?? []), card]);
     return { element: node.element };

@@ -6,23 +6,43 @@ export class Scroller {
   readonly #element: HTMLElement;
   readonly #toLatest: HTMLElement;
   #following = true;
+  #top = 0;
 
   constructor(element: HTMLElement, toLatest: HTMLElement) {
     this.#element = element;
     this.#toLatest = toLatest;
-    element.addEventListener("scroll", () => {
-      this.#following = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
-      toLatest.hidden = this.#following;
-    });
+    element.tabIndex = 0;
+    element.addEventListener("scroll", () => this.#onScroll());
     toLatest.addEventListener("click", () => {
-      this.#following = true;
-      this.follow();
+      this.toEnd();
       element.focus();
     });
+    // what grows may do so late: images load, what was out of sight gets its size
+    const follow = new ResizeObserver(() => this.#follow());
+    for (const grown of [element, ...element.children]) follow.observe(grown);
   }
 
-  follow(): void {
+  toEnd(): void {
+    this.#following = true;
+    this.#follow();
+  }
+
+  #follow(): void {
     if (this.#following) this.#element.scrollTop = this.#element.scrollHeight;
-    else this.#toLatest.hidden = false;
+    this.#toLatest.hidden = this.#following || this.#isNearEnd();
+  }
+
+  /** Only going up says that the user wants to read there. */
+  #onScroll(): void {
+    const { scrollTop } = this.#element;
+    if (this.#isNearEnd()) this.#following = true;
+    else if (scrollTop < this.#top) this.#following = false;
+    this.#top = scrollTop;
+    this.#toLatest.hidden = this.#following;
+  }
+
+  #isNearEnd(): boolean {
+    const { scrollHeight, scrollTop, clientHeight } = this.#element;
+    return scrollHeight - scrollTop - clientHeight < NEAR;
   }
 }

@@ -1,45 +1,54 @@
 /** The last run as bars over time: its turns, the waits for the model and its answers, and the tools side by side. */
 import type { PageState } from "../state.js";
-import type { Span, Timeline } from "../timeline.js";
-import { setAttributes, setText } from "./dom.js";
+import type { Timeline } from "../timeline.js";
+import { el, setAttributes, setText } from "./dom.js";
 import { duration } from "./format.js";
+import { type Bar, barsOf, FIRST_TOOL_LANE } from "./timeline-bars.js";
 
-interface Bar extends Span {
-  key: string;
-  kind: "turn" | "wait" | "answer" | "tool" | "tool failed";
-  lane: number;
-  label: string;
-  /** What stands on the bar. */
-  text: string;
+interface BarNode {
+  group: SVGElement;
+  title: SVGElement;
+  rect: SVGElement;
+  text: SVGElement;
+  /** What it looks like now. */
+  drawn: string;
 }
 
+/** Pixels. */
 const LANE = 24;
-const HEIGHT = 18;
-const FIRST_TOOL_LANE = 2;
-/** The ends of the axis, so that it does not move all the time. Seconds. */
-const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 3600];
+const BAR = 18;
+const CHARACTER = 6.2;
+const PADDING = 12;
+/** The ends of the axis in seconds: it moves from one to the next, so that most bars stay where they are. */
+const STEPS = [
+  1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, 150, 180, 240, 300, 400, 500, 600, 900, 1200, 1800, 3600,
+];
 const SVG = "http://www.w3.org/2000/svg";
 
 export class TimelineChart {
   readonly #parent: HTMLElement;
   readonly #labelOf: (toolName: string) => string;
   readonly #svg = svg("svg", { role: "list", "aria-label": "Timeline", width: "100%" });
-  readonly #axis = [0, 0.5, 1].map((at) =>
-    svg("text", { class: "axis", x: `${at * 100}%`, "text-anchor": ["start", "middle", "end"][at * 2] }),
+  readonly #axis = ["start", "middle", "end"].map((anchor, index) =>
+    svg("text", { class: "axis", x: `${index * 50}%`, "text-anchor": anchor, "aria-hidden": "true" }),
   );
-  readonly #nodes = new Map<string, { group: SVGElement; rect: SVGElement; text: SVGElement; drawn: string }>();
-  #last: { timeline?: Timeline; calls?: PageState["view"]["toolCalls"] } = {};
+  readonly #nothing = el("p", { class: "muted" }, "Nothing has run yet.");
+  readonly #nodes = new Map<string, BarNode>();
+  #timeline: Timeline | undefined;
+  #calls: PageState["view"]["toolCalls"] | undefined;
   #bars: Bar[] = [];
 
   constructor(parent: HTMLElement, labelOf: (toolName: string) => string) {
     this.#parent = parent;
     this.#labelOf = labelOf;
+    this.#clear();
   }
 
   update({ timeline, view: { toolCalls } }: PageState, now: number): void {
-    if (timeline === this.#last.timeline && toolCalls === this.#last.calls) return;
-    if (timeline?.run.from !== this.#last.timeline?.run.from) this.#clear();
-    this.#last = { ...(timeline && { timeline }), calls: toolCalls };
+    if (timeline === this.#timeline && toolCalls === this.#calls) return;
+    if (timeline?.run.from !== this.#timeline?.run.from) this.#clear();
+    this.#timeline = timeline;
+    this.#calls = toolCalls;
     if (!timeline) return;
     if (!this.#svg.isConnected) this.#parent.replaceChildren(this.#svg);
     this.#bars = barsOf(timeline, toolCalls, this.#labelOf);
@@ -47,10 +56,10 @@ export class TimelineChart {
   }
 
   tick(now: number): void {
-    const { timeline } = this.#last;
-    if (!timeline) return;
-    const { from, to = now } = timeline.run;
-    const scale = (STEPS.find((seconds) => seconds * 1000 >= to - from) ?? Math.ceil((to - from) / 3_600_000) * 3600) * 1000;
+    if (!this.#timeline) return;
+    const { from, to = now } = this.#timeline.run;
+    const seconds = (to - from) / 1000;
+    const scale = (STEPS.find((step) => step >= seconds) ?? Math.ceil(seconds / 3600) * 3600) * 1000;
     const lanes = Math.max(FIRST_TOOL_LANE, ...this.#bars.map(({ lane }) => lane + 1));
     const height = lanes * LANE + 18;
     setAttributes(this.#svg, { height: String(height) });
@@ -58,77 +67,58 @@ export class TimelineChart {
       setText(text, duration((scale * index) / 2).replace(".0", ""));
       setAttributes(text, { y: String(height - 3) });
     }
-    for (const bar of this.#bars) this.#draw(bar, from, bar.to ?? Math.max(bar.from, to), scale);
+    const pixelsPerMs = (this.#svg.clientWidth || 300) / scale;
+    for (const bar of this.#bars) this.#draw(bar, from, bar.to ?? Math.max(bar.from, to), scale, pixelsPerMs);
   }
 
-  #draw(bar: Bar, start: number, end: number, scale: number): void {
-    const x = `${(((bar.from - start) / scale) * 100).toFixed(2)}%`;
-    const width = `${Math.max(0.6, ((end - bar.from) / scale) * 100).toFixed(2)}%`;
-    const drawn = `${x} ${width} ${bar.kind} ${bar.lane} ${bar.to}`;
+  #draw(bar: Bar, start: number, end: number, scale: number, pixelsPerMs: number): void {
+    const percent = (time: number): string => `${((time / scale) * 100).toFixed(2)}%`;
+    const x = percent(bar.from - start);
+    const fits = (text: string, from: number, to: number): boolean => (to - from) * pixelsPerMs > text.length * CHARACTER + PADDING;
+    const inside = bar.texts.find((text) => fits(text, bar.from, end));
+    const after =
+      bar.kind.startsWith("tool") && inside !== bar.texts[0]
+        ? bar.texts.find((text) => fits(text, end, bar.next ?? start + scale))
+        : undefined;
     const node = this.#nodes.get(bar.key) ?? this.#create(bar);
+    const drawn = [x, percent(end - bar.from), bar.kind, bar.to, pixelsPerMs, inside, after].join();
     if (node.drawn === drawn) return;
     node.drawn = drawn;
     const y = bar.lane * LANE;
-    setAttributes(node.rect, { x, y: String(y), width, class: bar.kind });
-    // a label that does not fit stands outside of its bar, or not at all
-    const roomy = (end - bar.from) / scale > 0.02 * bar.text.length + 0.04;
-    setAttributes(node.text, { x, y: String(y + 13), class: `on-${bar.kind}` });
-    setText(node.text, roomy ? bar.text : "");
-    const state = bar.to === undefined ? "so far" : "";
-    const label = `${bar.label}, ${duration(end - bar.from)} ${state}`.trim();
+    setAttributes(node.rect, { x, y: String(y + 0.5), width: percent(Math.max(end - bar.from, scale * 0.006)), class: bar.kind });
+    setAttributes(node.text, {
+      x: after === undefined ? x : percent(end - start),
+      y: String(y + 13),
+      class: `${after === undefined ? "inside" : "outside"} ${bar.kind}`,
+    });
+    setText(node.text, after ?? inside ?? "");
+    const label = `${bar.label}, ${duration(end - bar.from)}${bar.to === undefined ? " so far" : ""}`;
     setAttributes(node.group, { "aria-label": label });
-    setText(node.group.firstElementChild as Element, label);
+    setText(node.title, label);
   }
 
-  #create(bar: Bar): { group: SVGElement; rect: SVGElement; text: SVGElement; drawn: string } {
-    const group = svg("g", { role: "listitem" });
-    const rect = svg("rect", { rx: "4", height: String(HEIGHT) });
-    const text = svg("text", { dx: "6", "aria-hidden": "true" });
-    group.append(svg("title", {}), rect, text);
-    this.#svg.append(group);
-    const node = { group, rect, text, drawn: "" };
-    this.#nodes.set(bar.key, node);
+  #create({ key }: Bar): BarNode {
+    const node: BarNode = {
+      group: svg("g", { role: "listitem" }),
+      title: svg("title"),
+      rect: svg("rect", { rx: "4", height: String(BAR) }),
+      text: svg("text", { dx: "6", "aria-hidden": "true" }),
+      drawn: "",
+    };
+    node.group.append(node.title, node.rect, node.text);
+    this.#svg.append(node.group);
+    this.#nodes.set(key, node);
     return node;
   }
 
   #clear(): void {
     this.#nodes.clear();
     this.#svg.replaceChildren(...this.#axis);
-    this.#svg.remove();
+    this.#parent.replaceChildren(this.#nothing);
   }
 }
 
-function barsOf(
-  { turns, waits, answers, firstCall }: Timeline,
-  toolCalls: PageState["view"]["toolCalls"],
-  labelOf: (name: string) => string,
-): Bar[] {
-  const laneEnds: number[] = [];
-  return [
-    ...turns.map((span, i): Bar => ({ ...span, key: `turn ${i}`, kind: "turn", lane: 0, label: `Turn ${i + 1}`, text: `Turn ${i + 1}` })),
-    ...waits.map((span, i): Bar => ({ ...span, key: `wait ${i}`, kind: "wait", lane: 1, label: "Waiting for the model", text: "" })),
-    ...answers.map((span, i): Bar => ({ ...span, key: `answer ${i}`, kind: "answer", lane: 1, label: "Model answers", text: "Model" })),
-    ...toolCalls.slice(firstCall).map((call, i): Bar => {
-      const { startedAt: from = 0, endedAt, status, toolName } = call;
-      const free = laneEnds.findIndex((end) => end <= from);
-      const lane = free < 0 ? laneEnds.length : free;
-      laneEnds[lane] = endedAt ?? Number.POSITIVE_INFINITY;
-      const label = labelOf(toolName);
-      const kind = status === "failed" ? "tool failed" : "tool";
-      return {
-        from,
-        ...(endedAt !== undefined && { to: endedAt }),
-        key: `tool ${i}`,
-        kind,
-        lane: FIRST_TOOL_LANE + lane,
-        label,
-        text: label,
-      };
-    }),
-  ];
-}
-
-function svg(name: string, attributes: Record<string, string | undefined>): SVGElement {
+function svg(name: string, attributes: Record<string, string> = {}): SVGElement {
   const element = document.createElementNS(SVG, name);
   setAttributes(element, attributes);
   return element;

@@ -73,7 +73,14 @@ export class ToolCard {
     const [first = ""] = text.split("\n", 1);
     const images = imagesOf(result.content).map((image) => figure(image, `Result of ${this.#labelOf(result.toolName)}`));
     if (text !== "" && text !== first) {
-      this.element.append(el("details", { class: "tool-result", open: result.isError }, el("summary", {}, first), el("pre", {}, text)));
+      this.element.append(
+        el(
+          "details",
+          { class: "tool-result", open: result.isError },
+          el("summary", {}, first),
+          el("pre", {}, text.slice(first.length + 1)),
+        ),
+      );
     } else if (text !== "") this.element.append(el("p", { class: "tool-result" }, text));
     this.element.append(...images);
   }

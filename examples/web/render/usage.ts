@@ -6,6 +6,7 @@ import { count } from "./format.js";
 
 export class UsageTable {
   readonly #table = byId("usage");
+  readonly #none = byId("no-usage");
   readonly #sum = byId("usage-sum");
   readonly #rows: KeyedList<AgentMessage>;
   #messages: readonly AgentMessage[] = [];
@@ -25,8 +26,10 @@ export class UsageTable {
     const answers = messages.filter(({ role }) => role === "assistant");
     this.#turns = new Map(answers.map((answer, index) => [answer, index + 1]));
     this.#rows.update(answers);
-    this.#table.hidden = answers.length === 0;
-    this.#sum.replaceChildren(el("th", { scope: "row" }, "All"), ...cells(sumUsage(answers)));
+    const sum = sumUsage(answers);
+    this.#table.hidden = sum.totalTokens === 0;
+    this.#none.hidden = sum.totalTokens > 0 || answers.length === 0;
+    this.#sum.replaceChildren(el("th", { scope: "row" }, "All"), ...cells(sum));
   }
 }
 

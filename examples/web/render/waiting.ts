@@ -1,6 +1,6 @@
 /** The thinking card: a request is on its way and nothing has come yet. */
 import type { PageState } from "../state.js";
-import { el, setText } from "./dom.js";
+import { el, setAttributes, setText } from "./dom.js";
 import { clock } from "./format.js";
 
 export class WaitingCard {
@@ -13,6 +13,7 @@ export class WaitingCard {
 
   constructor(element: HTMLElement) {
     this.#element = element;
+    setAttributes(element, { role: "group", "aria-label": "Thinking" });
     element.append(el("span", { class: "pulse", "aria-hidden": "true" }), el("span", {}, "Thinking"), this.#time, this.#notice);
   }
 
