@@ -20,21 +20,24 @@ export class UsageTable {
     });
   }
 
-  update({ view: { messages } }: PageState): void {
-    if (messages === this.#messages) return;
+  update({ view: { messages }, running }: PageState): void {
+    if (messages !== this.#messages) this.#show(messages);
+    this.#none.hidden = running || messages.length === 0 || !this.#table.hidden;
+  }
+
+  #show(messages: readonly AgentMessage[]): void {
     this.#messages = messages;
     const answers = messages.filter(({ role }) => role === "assistant");
     this.#turns = new Map(answers.map((answer, index) => [answer, index + 1]));
     this.#rows.update(answers);
-    const sum = sumUsage(answers);
+    const sum = sumUsage(messages);
     this.#table.hidden = sum.totalTokens === 0;
-    this.#none.hidden = sum.totalTokens > 0 || answers.length === 0;
     this.#sum.replaceChildren(el("th", { scope: "row" }, "All"), ...cells(sum));
   }
 }
 
-function cells({ input, output, cacheRead, cost, totalTokens }: Usage): HTMLElement[] {
+function cells({ input, output, cacheRead, cacheWrite, cost, totalTokens }: Usage): HTMLElement[] {
   if (!(totalTokens > 0)) return ["–", "–", "–"].map((text) => el("td", { title: "Not reported" }, text));
   const money = cost?.total > 0 ? `$${cost.total.toFixed(4)}` : "–";
-  return [count(input + cacheRead), count(output), money].map((text) => el("td", {}, text));
+  return [count(input + cacheRead + cacheWrite), count(output), money].map((text) => el("td", {}, text));
 }
