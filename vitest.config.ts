@@ -15,7 +15,7 @@ export default defineConfig({
   resolve: { alias },
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/pi-ai/**", "**/node_modules/**"],
+    exclude: ["test/pi-ai/**", "test/web/**", "**/node_modules/**"],
     execArgv: ["--expose-gc"],
     // many tests wait for processes and servers: two files at a time, also where there are two cores
     maxWorkers: 2,

@@ -2,19 +2,22 @@
 import { AssistantMessageBuilder, type LlmContext, type Message, type StreamFn, type ToolCall } from "turnloop";
 import { advance, describeIntent, HELP, type Outcome, type PlannedCall, type Results, type Step } from "./offline-planner.js";
 import { type Intent, readRequests } from "./offline-requests.js";
+import type { Skill } from "./offline-skill.js";
 
 export interface OfflineModelOptions {
   /** Milliseconds before each piece of text. 0: no timers at all. @default 8 */
   chunkDelayMs?: number;
+  /** What it can do beside the files and arithmetic. @default none */
+  skills?: readonly Skill[];
 }
 
 const DEFAULT_CHUNK_DELAY_MS = 8;
 
-export function offlineModel({ chunkDelayMs = DEFAULT_CHUNK_DELAY_MS }: OfflineModelOptions = {}): StreamFn {
+export function offlineModel({ chunkDelayMs = DEFAULT_CHUNK_DELAY_MS, skills = [] }: OfflineModelOptions = {}): StreamFn {
   return async function* answer(model, context, options) {
     const builder = new AssistantMessageBuilder(model);
     const signal = options?.signal;
-    const decision = decide(context);
+    const decision = decide(context, skills);
     for (const part of ["thinking", "text"] as const) {
       for (const chunk of chunksOf(decision[part])) {
         if (chunkDelayMs > 0) await pause(chunkDelayMs, signal);
@@ -38,8 +41,8 @@ interface Decision {
 }
 
 /** Everything is worked out anew from the transcript: what is asked, what the tools have said, what is missing. */
-function decide(context: LlmContext): Decision {
-  const { open, sinceAnswer } = openRequests(context.messages);
+function decide(context: LlmContext, skills: readonly Skill[]): Decision {
+  const { open, sinceAnswer } = openRequests(context.messages, skills);
   const results = resultsIn(sinceAnswer, context);
   const steps = open.map((intent) => advance(intent, results));
   const calls = withoutRepetition(steps.flatMap((step) => ("calls" in step ? step.calls : [])));
@@ -50,10 +53,10 @@ function decide(context: LlmContext): Decision {
 }
 
 /** What the user has asked for since the last answer. An assistant message with tool calls is not an answer yet. */
-function openRequests(messages: Message[]): { open: Intent[]; sinceAnswer: Message[] } {
+function openRequests(messages: Message[], skills: readonly Skill[]): { open: Intent[]; sinceAnswer: Message[] } {
   const answers = messages.map((message) => message.role === "assistant" && !message.content.some(isToolCall));
   const sinceAnswer = messages.slice(answers.lastIndexOf(true) + 1);
-  const asked = readRequests(messages.filter(isUser).map(textOf));
+  const asked = readRequests(messages.filter(isUser).map(textOf), skills);
   const openMessages = sinceAnswer.filter(isUser).length;
   return { open: openMessages === 0 ? [] : asked.slice(-openMessages).flat(), sinceAnswer };
 }

@@ -72,6 +72,8 @@ export function describeIntent(intent: Intent): string {
       return `list the files in ${placeOf(intent.folder)}`;
     case "calculate":
       return `calculate ${intent.expression}`;
+    case "skill":
+      return intent.skill.describe(intent.captures);
     case "help":
       return "say what I can do";
     case "unclear":
@@ -97,6 +99,8 @@ function* workOn(intent: Intent): Work {
       return yield* list(intent.folder);
     case "calculate":
       return yield* calculate(intent.expression);
+    case "skill":
+      return yield* intent.skill.work(intent.captures);
     case "help":
       return HELP;
     case "unclear":

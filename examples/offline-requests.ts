@@ -1,4 +1,5 @@
 /** What the offline model understands: from the words of a user to a list of intents. Runs in a browser. */
+import { type Skill, skillFor } from "./offline-skill.js";
 
 type Order = "largest" | "smallest";
 
@@ -14,16 +15,18 @@ export type Intent =
   | { kind: "search"; text: string; folder: string }
   | { kind: "list"; folder: string }
   | { kind: "calculate"; expression: string }
+  | { kind: "skill"; skill: Skill; captures: string[] }
   | { kind: "help" }
   | { kind: "unclear"; request: string };
 
 /** The intents of each message of a conversation, in order. "it" is the file spoken of last, also in an earlier message. */
-export function readRequests(messages: string[]): Intent[][] {
+export function readRequests(messages: string[], skills: readonly Skill[] = []): Intent[][] {
   let subject: Target | undefined;
+  const clauseEnd = clauseEndBefore([FIRST_WORDS, ...skills.flatMap(({ verbs }) => verbs)].join("|"));
   return messages.map((message) => {
     const quotes = new Quotes();
-    const intents = splitIntoClauses(quotes.hide(message)).flatMap((clause) => {
-      const read = new ClauseReader(quotes, subject).read(clause);
+    const intents = splitIntoClauses(quotes.hide(message), clauseEnd).flatMap((clause) => {
+      const read = new ClauseReader(quotes, subject, skills).read(clause);
       for (const intent of read) subject = targetOf(intent) ?? subject;
       return read;
     });
@@ -60,15 +63,16 @@ const isQuoted = (hidden: string): boolean => /^\uE000\d+\uE001$/.test(hidden);
 const FIRST_WORDS =
   "how|which|what|what['’]?s|where|who|compare|diff|count|show|read|open|print|cat|display|view|list|ls|find|search|look|grep|" +
   "calculate|compute|evaluate|tell|give|please|also|then|can|could|help";
-const BEFORE_REQUEST = String.raw`(?=(?:${FIRST_WORDS})(?:\s|$))`;
 /** Always at ? ; and line ends; at "and", "then", commas and full stops only where the next word begins a request. */
-const CLAUSE_END = new RegExp(String.raw`[?;\n]+|(?:[.!,]|,?\s+and then|,?\s+and|,?\s+then)\s+${BEFORE_REQUEST}`, "i");
+function clauseEndBefore(firstWords: string): RegExp {
+  return new RegExp(String.raw`[?;\n]+|(?:[.!,]|,?\s+and then|,?\s+and|,?\s+then)\s+(?=(?:${firstWords})(?:\s|$))`, "i");
+}
 
 const FILLER =
   /^(?:(?:please|kindly|also|and|then|now|next|first|finally|so|ok|okay|well|hello|hey|hi|can you|could you|would you|will you|tell me|show me(?= how many))(?:[\s,!]+|$))+/i;
 
-function splitIntoClauses(message: string): string[] {
-  return message.replace(/[ \t]+/g, " ").split(CLAUSE_END);
+function splitIntoClauses(message: string, clauseEnd: RegExp): string[] {
+  return message.replace(/[ \t]+/g, " ").split(clauseEnd);
 }
 
 type Captures = (string | undefined)[];
@@ -151,15 +155,19 @@ const ARITHMETIC_WORDS: [RegExp, string][] = [
 class ClauseReader {
   readonly #quotes: Quotes;
   readonly #subject: Target | undefined;
+  readonly #skills: readonly Skill[];
 
-  constructor(quotes: Quotes, subject: Target | undefined) {
+  constructor(quotes: Quotes, subject: Target | undefined, skills: readonly Skill[]) {
     this.#quotes = quotes;
     this.#subject = subject;
+    this.#skills = skills;
   }
 
   read(clause: string): Intent[] {
     const request = withoutFinalMarks(clause.trim().replace(FILLER, ""));
     if (!/[^\s.]/.test(request)) return [];
+    const taught = skillFor(request, this.#skills, (hidden) => this.#quotes.show(hidden));
+    if (taught) return [{ kind: "skill", ...taught }];
     for (const wording of new Set([request, arithmeticOf(request)])) {
       for (const { pattern, read } of RULES) {
         const captures = pattern.exec(wording)?.slice(1);

@@ -22,6 +22,8 @@ function short(intent: Intent): string {
       return `calculate ${intent.expression}`;
     case "unclear":
       return `unclear ${intent.request}`;
+    case "skill":
+      return `skill ${intent.captures.join(" | ")}`;
     case "help":
       return "help";
   }

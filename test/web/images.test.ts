@@ -1,0 +1,57 @@
+import { Buffer } from "node:buffer";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { text } from "../adapters/helpers.js";
+import { type Endpoint, endpoint, stopWith } from "./endpoint.js";
+import { useChat } from "./page.js";
+
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const file = (name: string): { name: string; mimeType: string; buffer: Buffer } => ({
+  name,
+  mimeType: "image/png",
+  buffer: Buffer.from(PNG, "base64"),
+});
+
+const chat = useChat();
+let server: Endpoint;
+beforeEach(async () => {
+  server = await endpoint();
+  await chat().useServer(server.url);
+});
+afterEach(() => server.close());
+
+// SPEC 2 8.1
+test("images are chosen, taken back, and sent with the message", async () => {
+  const { page, say, button, conversation, settled, screenshot } = chat();
+  server.answer((res) => void res.end(text("A dot.") + stopWith(1, 1)));
+  const choosing = page.waitForEvent("filechooser");
+  await button("Attach images").click();
+  await (await choosing).setFiles([file("dot.png"), file("other.png")]);
+  const attached = page.getByRole("list", { name: "Attached images" });
+  await attached.getByRole("img", { name: "other.png" }).waitFor();
+  await screenshot("images-attached");
+  await button("Remove other.png").click();
+  expect(await attached.getByRole("img").count()).toBe(1);
+  await say("What is this?");
+  await settled();
+  expect(await attached.count(), "they went with the message").toBe(0);
+  await conversation.getByRole("article", { name: "You" }).getByRole("img", { name: "Attached image 1" }).waitFor();
+  expect(server.requests[0]?.body.messages.at(-1).content).toEqual([
+    { type: "text", text: "What is this?" },
+    { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } },
+  ]);
+});
+
+test("an image is pasted, and may go without a word", async () => {
+  const { page, message, button, settled } = chat();
+  server.answer((res) => void res.end(text("A dot.") + stopWith(1, 1)));
+  await message.evaluate((element, data) => {
+    const clipboardData = new DataTransfer();
+    const bytes = Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
+    clipboardData.items.add(new File([bytes], "pasted.png", { type: "image/png" }));
+    element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  }, PNG);
+  await page.getByRole("img", { name: "pasted.png" }).waitFor();
+  await button("Send").click();
+  await settled();
+  expect(server.requests[0]?.body.messages.at(-1).content).toMatchObject([{ type: "image_url" }]);
+});

@@ -1,0 +1,41 @@
+import { describe, expect, test } from "vitest";
+import { useChat } from "./page.js";
+
+describe.each([
+  ["light", { width: 1280, height: 800 }],
+  ["dark", { width: 1280, height: 800 }],
+  ["light", { width: 390, height: 844 }],
+  ["dark", { width: 390, height: 844 }],
+] as const)("%s %o", (colorScheme, viewport) => {
+  const chat = useChat({ colorScheme, viewport });
+  const name = `${colorScheme}-${viewport.width}`;
+
+  test("the page in all its states", async () => {
+    const { page, say, screenshot, settled, button, tool, conversation } = chat();
+    await screenshot(`${name}-1-welcome`);
+    await say("Proofread all files");
+    await page.getByRole("group", { name: "Thinking" }).waitFor();
+    await screenshot(`${name}-2-thinking`);
+    await tool("Proofread", 2).getByRole("progressbar").waitFor();
+    await say("what is 12 * (3 + 4)?");
+    await page.getByRole("textbox", { name: "Message" }).fill("draw a chart of data/visitors.csv");
+    await button("Later").click();
+    await screenshot(`${name}-3-working`);
+    await settled();
+    await expect.poll(() => conversation.getByRole("img").count()).toBe(1);
+    await screenshot(`${name}-4-complete`);
+    await say('write "Bring candles" to notes/todo.md');
+    await page.getByRole("dialog", { name: "Write file?" }).waitFor();
+    await screenshot(`${name}-5-approval`);
+    await page.keyboard.press("Escape");
+    await button("Review").waitFor();
+    await screenshot(`${name}-6-put-aside`);
+    await button("Stop").click();
+    await button("Try again").waitFor();
+    await screenshot(`${name}-7-stopped`);
+    await page.getByRole("button", { name: /^Model: / }).click();
+    await screenshot(`${name}-8-model`);
+    const [scroll, client] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+    expect(scroll, "nothing is wider than the page").toBe(client);
+  });
+});

@@ -1,0 +1,89 @@
+/** The web chat in a browser, as a user has it before them. What the console reports as an error fails the test. */
+import { mkdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject } from "vitest";
+
+const artefacts = fileURLToPath(new URL("../../test-artefacts/", import.meta.url));
+
+export interface Chat {
+  page: Page;
+  message: Locator;
+  conversation: Locator;
+  /** Types a message and sends it with Enter. */
+  say(text: string): Promise<void>;
+  button(name: string | RegExp): Locator;
+  /** The card of the nth call of a tool. */
+  tool(label: string, nth?: number): Locator;
+  useServer(url: string, key?: string): Promise<void>;
+  /** The answer is complete. */
+  settled(): Promise<void>;
+  screenshot(name: string): Promise<void>;
+  /** Errors that the test has caused on purpose. */
+  allowErrors(pattern: RegExp): void;
+}
+
+/** A fresh page for each test of the file. */
+export function useChat(options: BrowserContextOptions = {}): () => Chat {
+  let browser: Browser;
+  let chat: Chat;
+  let errors: string[] = [];
+  let allowed: RegExp | undefined;
+  beforeAll(async () => {
+    mkdirSync(artefacts, { recursive: true });
+    browser = await chromium.launch({ executablePath: process.env.CHROMIUM_PATH ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  });
+  afterAll(() => browser.close());
+  beforeEach(async () => {
+    errors = [];
+    allowed = undefined;
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    const page = await context.newPage();
+    page.setDefaultTimeout(15_000);
+    page.on("console", (message) => void (message.type() === "error" && errors.push(message.text())));
+    page.on("pageerror", (error) => void errors.push(String(error)));
+    await page.goto(inject("pageUrl"));
+    chat = chatOn(page, (pattern) => {
+      allowed = pattern;
+    });
+  });
+  afterEach(async () => {
+    await chat.page.context().close();
+    expect(errors.filter((text) => !allowed?.test(text))).toEqual([]);
+  });
+  return () => chat;
+}
+
+function chatOn(page: Page, allowErrors: Chat["allowErrors"]): Chat {
+  const message = page.getByRole("textbox", { name: "Message" });
+  const button: Chat["button"] = (name) => page.getByRole("button", { name, exact: true });
+  return {
+    page,
+    message,
+    button,
+    allowErrors,
+    conversation: page.getByRole("log", { name: "Conversation" }),
+    tool: (label, nth = 0) => page.getByRole("group", { name: `Tool: ${label}` }).nth(nth),
+    async say(text) {
+      await message.fill(text);
+      await message.press("Enter");
+    },
+    async useServer(url, key = "") {
+      await page.getByRole("button", { name: /^Model: / }).click();
+      const dialog = page.getByRole("dialog", { name: "Model" });
+      await dialog.getByRole("textbox", { name: "Base URL" }).fill(url);
+      await dialog.getByLabel("API key").fill(key);
+      await dialog.getByRole("textbox", { name: "Model" }).fill("test-model");
+      await dialog.getByRole("button", { name: "Use this server" }).click();
+      await dialog.waitFor({ state: "hidden" });
+    },
+    async settled() {
+      // what was done a moment ago is drawn first
+      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+      await button("Send").waitFor();
+    },
+    async screenshot(name) {
+      await page.screenshot({ path: `${artefacts}${name}.png`, animations: "disabled" });
+    },
+  };
+}
