@@ -1,8 +1,9 @@
 import fc from "fast-check";
-import { type AgentLoopConfig, type AgentTool, type StreamFn, userMessage } from "turnloop";
+import { type AgentLoopConfig, type AgentMessage, type AgentTool, resumeAgentLoop, type StreamFn, userMessage } from "turnloop";
+import { durable, type Step } from "turnloop/durable";
 import type { ScriptedAnswer } from "turnloop/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { aborted, outline } from "../helpers.js";
+import { aborted, model, outline } from "../helpers.js";
 import { call, type Entry, MemoryJournal, type Played, play, type Settling, script, ticks, useClock, workTool } from "./durable-helpers.js";
 
 beforeEach(useClock); // vitest calls what it returns
@@ -211,6 +212,40 @@ describe("a run replayed from each prefix of its journal", () => {
       await replayAll(makeHost, [dice(seed)], seed);
     };
     await fc.assert(fc.asyncProperty(scenario, check), { numRuns: 200, seed: 16 });
+  });
+});
+
+// SPEC 16.1, 16.3, 15.2, 15.3
+describe("a durable run that is suspended and resumed", () => {
+  it("goes on in another run of the same journal, and replays whole", async () => {
+    const original = new MemoryJournal();
+    const conversation = async (step: Step): Promise<AgentMessage[]> => {
+      const streamFn = script([[call("echo", { ticks: 2 }), call("once"), call("echo")], "Done."]);
+      const options = { streamFn, tools: [echo, once] };
+      const beforeToolCall: AgentLoopConfig["beforeToolCall"] = ({ toolCall }) => ({ suspend: toolCall.name === "echo", reason: "ask" });
+      const first = await play(step, { ...options, config: { beforeToolCall } });
+      const decisions = first.end.pending?.map(({ toolCall }) => ({ toolCallId: toolCall.id, action: "approve" as const })) ?? [];
+      expect(first.outcome).toBe("suspended");
+      const startedAt = Math.max(...first.messages.map(({ timestamp }) => timestamp));
+      const run = durable({ ...options, step, prefix: "run/resumed", startedAt });
+      const context = { systemPrompt: "", messages: first.messages, tools: run.tools };
+      const more = await resumeAgentLoop(decisions, context, { model, now: run.now }, () => {}, undefined, run.streamFn);
+      return [...first.messages, ...more];
+    };
+    const messages = await conversation(original.step);
+    expect(original.asked).toEqual([
+      "run/model:1",
+      "run/tool:1:1:once",
+      "run/resumed/tool:1:0:echo",
+      "run/resumed/tool:1:2:echo",
+      "run/resumed/model:1",
+    ]);
+    expect(messages.at(-1)).toMatchObject({ content: [{ text: "Done." }] });
+    for (let length = 0; length <= original.entries.length; length++) {
+      const replay = new MemoryJournal(original.entries.slice(0, length));
+      expect(await conversation(replay.step)).toEqual(messages);
+      expect(replay.asked).toEqual(original.asked);
+    }
   });
 });
 
