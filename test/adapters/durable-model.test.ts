@@ -157,7 +157,10 @@ describe("a model step", () => {
     [
       "no end",
       [{ type: "start", partial }],
-      { errorMessage: "The model's stream ended early: it gave no done and no error event.", content: partial["content"] },
+      {
+        errorMessage: "The model's stream ended early: it gave no done and no error event.",
+        content: expect.arrayContaining([{ type: "text", text: "half" }]),
+      },
     ],
     [
       "what JSON cannot hold",
@@ -190,6 +193,6 @@ describe("a model step", () => {
   });
 });
 
-function scriptedMessage(text: string): Record<string, unknown> {
+function scriptedMessage(text: string): object {
   return { role: "assistant", content: [{ type: "text", text }], api: "a", provider: "p", model: "m", timestamp: 9 };
 }
