@@ -42,7 +42,13 @@ describe("what an engine is told of a step", () => {
     });
     expect(journal.infos[1]).toEqual({
       kind: "tool",
-      input: { toolCallId: "scripted_1_0", toolName: "add", args: { a: 1, b: 2 }, idempotencyKey: "run/tool:1:0:add" },
+      input: {
+        toolCallId: "scripted_1_0",
+        toolName: "add",
+        args: { a: 1, b: 2 },
+        call: { turn: 1, index: 0, idempotencyKey: "run/tool:1:0:add" },
+        graceMs: 250,
+      },
     });
     expect(JSON.parse(JSON.stringify(journal.infos))).toEqual(journal.infos);
   });

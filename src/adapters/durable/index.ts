@@ -6,9 +6,9 @@
 import { describe, TurnLoopError } from "../../errors.js";
 import type { StreamFn } from "../../stream.js";
 import type { AgentTool } from "../../tool.js";
-import { Journal, type Step } from "./journal.js";
-import { durableStreamFn } from "./model-step.js";
-import { durableTool } from "./tool-step.js";
+import { Journal, type Step, type StepInfo } from "./journal.js";
+import { durableStreamFn, performModelStep } from "./model-step.js";
+import { durableTool, performToolStep } from "./tool-step.js";
 
 export type { ModelStepInput, Step, StepInfo, ToolStepInput } from "./journal.js";
 
@@ -71,6 +71,37 @@ export function durable(options: DurableOptions): DurableRun {
     tools: [...tools].map((tool) => durableTool(journal, tool, toolTimeoutMs)),
     now: journal.now,
   };
+}
+
+export interface PerformStepOptions {
+  /** The model; decorators such as `withRetry` go around it. Keys and headers are its own affair: `info` has none. */
+  streamFn: StreamFn;
+  /** Those of the run. */
+  tools?: Iterable<AgentTool>;
+  /** Fires when the run's caller aborts it: that is recorded. */
+  signal?: AbortSignal;
+  /** Fires when this attempt is to end without a record: rejects. */
+  attempt?: AbortSignal;
+  /** Milliseconds for each tool that has no `timeoutMs` of its own. @default none */
+  toolTimeoutMs?: number;
+}
+
+/**
+ * Does what a step is about and gives its record, in another process than the run's: for engines whose steps cannot be
+ * closures. `info` and the record are plain JSON; `step` must resolve with the record. Deltas and updates are not shown.
+ * Rejects when nothing may be recorded; with `invalid_tool` for a tool that is not among `tools`.
+ *
+ * @example
+ * // in the run: step = (name, _fn, info) => queue.call(name, info)
+ * worker.handle((info: StepInfo, signal: AbortSignal) => performStep(info, { streamFn, tools, signal }));
+ */
+export async function performStep(info: StepInfo, options: PerformStepOptions): Promise<unknown> {
+  const { streamFn, tools = [], signal, attempt, toolTimeoutMs } = options;
+  if (info.kind === "model") return performModelStep(streamFn, info.input, signal, attempt);
+  const { toolName } = info.input;
+  const tool = [...tools].find(({ name }) => name === toolName);
+  if (tool) return performToolStep(tool, info.input, signal, attempt, toolTimeoutMs);
+  throw new TurnLoopError("invalid_tool", `performStep: there is no tool ${describe(toolName)} among the given ones.`);
 }
 
 function expect(holds: boolean, name: string, expected: string, got: unknown): void {

@@ -2,6 +2,7 @@
 import { describe, errorText, InterruptedRun } from "../../errors.js";
 import { pause } from "../../loop/abort.js";
 import type { LlmContext, Model } from "../../stream.js";
+import type { ToolCallPosition } from "../../tool.js";
 
 export interface ModelStepInput {
   /** Without headers and key, if it has any. */
@@ -16,11 +17,13 @@ export interface ToolStepInput {
   toolName: string;
   /** As the tool gets them: validated, defaults filled in. */
   args: unknown;
-  /** The step's name. */
-  idempotencyKey: string;
+  /** With the step's name as `idempotencyKey`. */
+  call: ToolCallPosition;
+  /** Milliseconds a tool has to settle after an abort. */
+  graceMs: number;
 }
 
-/** What a step is about, for engines that cannot take closures. Plain JSON as far as the host's models, options and arguments are. */
+/** What a step is about, for engines that cannot take closures: `performStep` does it. Plain JSON as far as the host's models, options and arguments are. */
 export type StepInfo = { kind: "model"; input: ModelStepInput } | { kind: "tool"; input: ToolStepInput };
 
 /**

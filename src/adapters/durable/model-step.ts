@@ -8,7 +8,7 @@ import type { LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js
 import { abortError } from "../shared/call.js";
 import { Attempt, throughJson } from "./attempt.js";
 import { Handoff } from "./handoff.js";
-import type { Journal, StepInfo } from "./journal.js";
+import type { Journal, ModelStepInput, StepInfo } from "./journal.js";
 
 type Answer = AssistantMessage<string>;
 type TerminalEvent = Extract<StreamEvent, { type: "done" | "error" }>;
@@ -46,6 +46,18 @@ async function* answer(journal: Journal, name: string, call: ModelCall): AsyncGe
   } finally {
     call.live.close();
   }
+}
+
+/** The record of a model call, made where its closure cannot go. */
+export function performModelStep(
+  streamFn: StreamFn,
+  { model, context, options }: ModelStepInput,
+  signal: AbortSignal | undefined,
+  attempt: AbortSignal | undefined,
+): Promise<AnswerRecord> {
+  const call = new ModelCall(streamFn, model, context, signal ? { ...options, signal } : options);
+  call.live.close(); // nobody listens
+  return call.record(attempt);
 }
 
 class ModelCall {

@@ -4,9 +4,9 @@ import { asRecorded, graceOf, withRecordedAbort } from "../../loop/recorded.js";
 import { errorResult, normalizeResult } from "../../loop/results.js";
 import { DEFAULT_ABORT_GRACE_MS } from "../../loop/run.js";
 import { notExecuted, overLimit, stillRunning, thrownResult, timedOut } from "../../loop/tool-call-results.js";
-import { type AgentTool, type AgentToolResult, assertTool, type ToolCallPosition } from "../../tool.js";
+import { type AgentTool, type AgentToolResult, assertTool } from "../../tool.js";
 import { Attempt, throughJson } from "./attempt.js";
-import type { Journal } from "./journal.js";
+import type { Journal, ToolStepInput } from "./journal.js";
 
 /** What a tool gave, or how it failed. */
 interface ToolRecord {
@@ -19,7 +19,6 @@ interface ToolRecord {
 /** Throws `invalid_tool`. */
 export function durableTool(journal: Journal, tool: AgentTool, toolTimeoutMs: number | undefined): AgentTool {
   assertTool(tool);
-  const timeoutMs = tool.timeoutMs ?? toolTimeoutMs ?? 0;
   return asRecorded<AgentTool>({
     ...tool, // of a class instance that is not all
     name: tool.name,
@@ -33,14 +32,12 @@ export function durableTool(journal: Journal, tool: AgentTool, toolTimeoutMs: nu
     timeoutMs: 0, // a limit outside the step would not be in the journal
     async execute(toolCallId, args, signal, onUpdate, call) {
       const idempotencyKey = journal.stepName(`tool:${call.turn}:${call.index}:${tool.name}`);
-      const position: ToolCallPosition = { ...call, idempotencyKey };
-      const run = (attempt: Attempt): unknown =>
-        tool.execute(toolCallId, args, attempt.signal, (partial) => attempt.isOver || onUpdate(partial), position);
       const graceMs = graceOf(call) ?? DEFAULT_ABORT_GRACE_MS;
+      const input: ToolStepInput = { toolCallId, toolName: tool.name, args, call: { ...call, idempotencyKey }, graceMs };
       const { result, aborted, at } = await journal.record(
         idempotencyKey,
-        (own) => record(tool, run, new Attempt(signal, own.signal), timeoutMs, graceMs),
-        { kind: "tool", input: { toolCallId, toolName: tool.name, args, idempotencyKey } },
+        (own) => performToolStep(tool, input, signal, own.signal, toolTimeoutMs, onUpdate),
+        { kind: "tool", input },
         signal,
       );
       journal.advance(at);
@@ -50,21 +47,26 @@ export function durableTool(journal: Journal, tool: AgentTool, toolTimeoutMs: nu
 }
 
 /** Executes the tool and gives what it did, whatever that is; rejects only when nothing may be recorded. */
-async function record(
+export async function performToolStep(
   tool: AgentTool,
-  run: (attempt: Attempt) => unknown,
-  attempt: Attempt,
-  timeoutMs: number,
-  graceMs: number,
+  { toolCallId, args, call, graceMs }: ToolStepInput,
+  signal: AbortSignal | undefined,
+  own: AbortSignal | undefined,
+  toolTimeoutMs: number | undefined,
+  onUpdate?: (partial: AgentToolResult) => void,
 ): Promise<ToolRecord> {
+  const attempt = new Attempt(signal, own);
+  const update = (partial: AgentToolResult): void => {
+    if (!attempt.isOver) onUpdate?.(partial);
+  };
   try {
     attempt.assertGoing();
     const given = attempt.aborted
       ? notExecuted({ abort: attempt })
       : await Promise.race([
-          execute(tool, run, attempt),
-          overtime(tool, attempt, timeoutMs),
-          attempt.ended(() => attempt.after(graceMs).then(() => stillRunning({ abort: attempt }, tool))),
+          settled(tool, attempt, () => tool.execute(toolCallId, args as never, attempt.signal, update, call)),
+          overtime(tool, attempt, tool.timeoutMs ?? toolTimeoutMs ?? 0),
+          attempt.ended(() => attempt.after(graceMs ?? Number.POSITIVE_INFINITY).then(() => stillRunning({ abort: attempt }, tool))),
         ]);
     attempt.assertGoing();
     const result = plainResult(tool.name, given);
@@ -76,9 +78,9 @@ async function record(
   }
 }
 
-async function execute(tool: AgentTool, run: (attempt: Attempt) => unknown, attempt: Attempt): Promise<AgentToolResult> {
+async function settled(tool: AgentTool, attempt: Attempt, execute: () => unknown): Promise<AgentToolResult> {
   try {
-    return normalizeResult(tool.name, await run(attempt));
+    return normalizeResult(tool.name, await execute());
   } catch (error) {
     return thrownResult({ abort: attempt }, tool, error);
   }
