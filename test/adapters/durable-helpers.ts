@@ -80,7 +80,7 @@ export async function ticks(count: number): Promise<void> {
 }
 
 /** A clock for `Date.now` that a scenario sets, so that a step that runs again is recorded at the same time. */
-export const clock = { time: 0 };
+const clock = { time: 0 };
 
 /** Returns what gives the real one back. */
 export function useClock(): () => void {
