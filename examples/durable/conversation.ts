@@ -24,8 +24,11 @@ export interface ConversationHost {
   streamFn: StreamFn;
   tools: AgentTool[];
   systemPrompt: string;
-  /** Deterministic: it is asked again on a replay. `{ suspend: true }` waits for an approval. */
-  beforeToolCall?: AgentLoopConfig["beforeToolCall"];
+  /**
+   * Deterministic: hooks are asked again on a replay, and await nothing that is no step. `{ suspend: true }` of
+   * `beforeToolCall` waits for an approval.
+   */
+  config?: Pick<AgentLoopConfig, "beforeToolCall" | "afterToolCall" | "maxParallelToolCalls">;
   /** Shows what happens, live. After a crash it hears again of what was replayed. */
   emit?(conversation: string, event: AgentEvent): void;
 }
@@ -126,14 +129,14 @@ class Prompt {
       streamFn: StreamFn,
     ) => Promise<AgentMessage[]>,
   ): Promise<void> {
-    const { model, streamFn, tools, systemPrompt, beforeToolCall } = this.#host;
+    const { model, streamFn, tools, systemPrompt } = this.#host;
     const { step, signal } = this.#steps;
     const run: DurableRun = durable({ step, streamFn, tools, prefix: `run${++this.#runs}`, startedAt: this.#time });
     const config: AgentLoopConfig = {
+      ...this.#host.config,
       model,
       now: run.now,
       getSteeringMessages: () => this.#steps.wait("drain", () => this.#ctx.objectClient(inbox, this.#ctx.key).drain()),
-      ...(beforeToolCall && { beforeToolCall }),
     };
     const context = { systemPrompt, messages: [...this.#history, ...this.#added], tools: run.tools };
     this.#added.push(...(await loop(context, config, (event) => this.#emit(event), signal, run.streamFn)));

@@ -1,5 +1,5 @@
 /** The steps of a durable run on Restate, and everything else a handler waits for meanwhile. */
-import { type internal, RestatePromise } from "@restatedev/restate-sdk";
+import { type internal, RestatePromise, TerminalError } from "@restatedev/restate-sdk";
 import type { Step } from "turnloop/durable";
 
 /** What takes the outcome of a promise out of the race and gives it to who waits for it. */
@@ -46,8 +46,10 @@ export class RestateSteps {
   /** Waits for a call, an awakeable, a sleep. With `untilCancelled` it rejects when the invocation is cancelled. */
   wait<T>(what: string, start: () => RestatePromise<T>, options: { untilCancelled?: boolean } = {}): Promise<T> {
     if (this.#isWaiting) {
-      // the SDK would fail with "awaitNext already pending" and the server retry for ever
-      throw new Error(`${what} was started while the handler waits for others: nothing but steps and wait() may be awaited in between`);
+      // the SDK would fail with "awaitNext already pending" and the server try again for ever; this the client gets to read
+      throw new TerminalError(
+        `${what} was started while the handler waits for others: a hook has awaited what is neither a step nor wait()`,
+      );
     }
     return new Promise((resolve, reject) => {
       let cancel: Settle = () => {};

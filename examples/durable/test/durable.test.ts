@@ -131,6 +131,15 @@ describe("a conversation on Restate", () => {
     expect(await conversations.pending(key)).toEqual([]);
   });
 
+  it("fails in plain words when a hook awaits what the journal does not know", async () => {
+    world.hold("wrong b");
+    const invocation = await world.conversations.prompt("wrong", "do wrong wrong");
+    await world.until("the hook is done", () => world.lines("events wrong").includes("end call-mistake"));
+    world.release("wrong b");
+    await expect(answered(invocation)).rejects.toThrow("run1/tool:1:2:work was started while the handler waits for others");
+    expect(world.effects("wrong")).toEqual({ "model 1": 1, mistake: 1, b: 1 });
+  });
+
   it("is cancelled while it waits for an approval", async () => {
     const { conversations } = world;
     const invocation = await conversations.prompt("unasked", "do deploy unasked");

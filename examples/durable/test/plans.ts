@@ -17,6 +17,7 @@ export const plans: Record<string, { text: string; calls: string[] }[]> = {
     { text: "Just one.", calls: ["a"] },
     { text: "It is done.", calls: [] },
   ],
+  wrong: [{ text: "This host's hook waits.", calls: ["mistake", "b", "c"] }],
   deploy: [
     { text: "May I?", calls: ["a", "deploy"] },
     { text: "That was it.", calls: [] },

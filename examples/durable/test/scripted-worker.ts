@@ -57,7 +57,13 @@ await startWorker({
   streamFn: scripted,
   tools: [work("work"), work("deploy")],
   systemPrompt: "",
-  beforeToolCall: ({ toolCall }) => (toolCall.name === "deploy" ? { suspend: true, reason: "production" } : undefined),
+  config: {
+    maxParallelToolCalls: 2,
+    beforeToolCall: ({ toolCall }) => (toolCall.name === "deploy" ? { suspend: true, reason: "production" } : undefined),
+    afterToolCall: async ({ toolCall }) => {
+      if (toolCall.id === "call-mistake") await new Promise((resolve) => setTimeout(resolve, 50));
+    },
+  },
   emit: (conversation, event) => {
     if (event.type === "tool_execution_end") note(`events ${conversation}`, `end ${event.toolCallId}`);
     else if (event.type === "message_update" && event.assistantMessageEvent.type === "text_delta")
