@@ -43,7 +43,10 @@ export class TurnLoopError extends Error {
 
 const INTERRUPTED = Symbol.for("turnloop.InterruptedRun");
 
-/** Thrown by a tool whose call was neither done nor refused and will run again: the run ends, the call gets no result (SPEC 16.2). */
+/**
+ * The run cannot go on, and that is nothing the model should read. Thrown by a tool or StreamFn whose call was neither done
+ * nor refused and will run again: the run ends, the call gets no result (SPEC 16.2). As an abort's reason: nobody asked for it.
+ */
 export class InterruptedRun extends Error {
   readonly [INTERRUPTED] = true;
 }

@@ -43,7 +43,7 @@ it.each([
   expect(calls).toEqual([expected]);
 });
 
-const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/from-pi-agent-core.md", "docs/from-ai-sdk.md"];
+const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md", "docs/from-pi-agent-core.md", "docs/from-ai-sdk.md"];
 
 it.each(pages)("%s names only commands, files and headings that exist", (page) => {
   const { scripts } = JSON.parse(read("package.json"));

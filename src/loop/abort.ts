@@ -7,7 +7,7 @@ export const ABORTED: unique symbol = Symbol("aborted");
 export class RunAbort {
   readonly #controller = new AbortController();
   readonly #caller: AbortSignal | undefined;
-  readonly #graceMs: number;
+  readonly graceMs: number;
   readonly #onAbort = new Set<() => void>();
   #graceTimer: ReturnType<typeof setTimeout> | undefined;
   aborted = false;
@@ -16,7 +16,7 @@ export class RunAbort {
 
   constructor(caller: AbortSignal | undefined, graceMs: number) {
     this.#caller = caller;
-    this.#graceMs = graceMs;
+    this.graceMs = graceMs;
   }
 
   /** Follows the caller's signal by the run's one listener on it; `dispose` removes it (SPEC 7.1). */
@@ -33,14 +33,13 @@ export class RunAbort {
 
   /** The reason as words. */
   get reasonText(): string {
-    const reason: unknown = this.signal.reason;
-    return reason === null || reason === "" ? "no reason given" : errorText(reason);
+    return reasonText(this.signal);
   }
 
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.aborted = true;
-    this.#graceTimer = startTimer(() => this.onGraceOver?.(), this.#graceMs);
+    this.#graceTimer = startTimer(() => this.onGraceOver?.(), this.graceMs);
     this.#controller.abort(reason);
     for (const callback of this.#onAbort) callback();
   }
@@ -78,6 +77,11 @@ export class RunAbort {
   }
 
   readonly #onCallerAbort = (): void => this.abort(this.#caller?.reason);
+}
+
+/** Why a signal was aborted, as words. */
+export function reasonText({ reason }: AbortSignal): string {
+  return reason === null || reason === "" ? "no reason given" : errorText(reason);
 }
 
 /** The longest time a timer holds, in milliseconds. */

@@ -1,10 +1,11 @@
 /** One model call: build the request, read the stream, settle on a final message (SPEC 3, 4.4 c, 6.1, 7.3). */
-import { describe, errorText, TurnLoopError } from "../errors.js";
+import { describe, errorText, isInterruptedRun, TurnLoopError } from "../errors.js";
 import type { AssistantMessage, ModelErrorInfo } from "../messages.js";
 import { type AssistantMessageEvent, type AssistantStream, emptyAnswer } from "../stream.js";
 import { isFailed } from "../transcript.js";
 import { ABORTED, ignoringFailure, isThenable } from "./abort.js";
 import { type Failure, finalAnswer } from "./answer.js";
+import { isRecorded } from "./recorded.js";
 import { buildRequest, type Request } from "./request.js";
 import type { Run } from "./run.js";
 import { AnswerSnapshots, copyAnswer, copyArguments } from "./snapshot.js";
@@ -51,7 +52,9 @@ class AnswerReader {
   start(): void {
     if (this.#run.abort.aborted) return this.#abort();
     if (this.#run.refusal) return this.#fail(this.#run.refusal);
-    this.#stopListening = this.#run.abort.onAbort(() => this.#abort());
+    this.#stopListening = this.#run.abort.onAbort(() => {
+      if (!this.#mustAwaitRecord()) this.#abort();
+    });
     this.#try(() => {
       const request = buildRequest(this.#run);
       if (isThenable(request)) request.then((built) => this.#send(built as Request | typeof ABORTED), this.#fail);
@@ -156,9 +159,17 @@ class AnswerReader {
   }
 
   readonly #fail = (error: unknown, errorInfo?: ModelErrorInfo): void => {
-    if (this.#run.abort.aborted) this.#abort();
+    // what came live is not in the journal
+    if (isInterruptedRun(error)) this.#settle({}, { stopReason: "error", errorMessage: errorText(error) });
+    else if (this.#run.abort.aborted) this.#abort();
     else this.#settle(this.#kept(), { stopReason: "error", errorMessage: errorText(error), ...(errorInfo && { errorInfo }) });
   };
+
+  /** How the call ended is being recorded; the answer is what the record says. */
+  #mustAwaitRecord(): boolean {
+    const { streamFn, abort } = this.#run;
+    return this.#iterator !== undefined && isRecorded(streamFn) && !isInterruptedRun(abort.signal.reason);
+  }
 
   #abort(): void {
     this.#settle(this.#kept(), { stopReason: "aborted", errorMessage: `Aborted: ${this.#run.abort.reasonText}` });

@@ -1,4 +1,5 @@
 /** One-at-a-time delivery of events to the sink (SPEC 4.7, 4.10, 7.2). */
+import { InterruptedRun } from "../errors.js";
 import type { AgentEvent, AgentEventSink } from "../events.js";
 import { isThenable, type RunAbort, startTimer } from "./abort.js";
 import { Fifo } from "./fifo.js";
@@ -85,7 +86,7 @@ export class Delivery {
 
   #fail(cause: unknown, event: AgentEvent): void {
     this.failure ??= { cause };
-    if (event.type !== "tool_execution_update") this.#abort.abort(new Error("the event sink failed", { cause }));
+    if (event.type !== "tool_execution_update") this.#abort.abort(new InterruptedRun("the event sink failed", { cause }));
   }
 
   /** After an abort a busy sink has the grace time, counted from the later of abort and delivery, and is then given up. */

@@ -2,8 +2,12 @@
 import { describe, errorText } from "../errors.js";
 import type { ToolCall } from "../messages.js";
 import type { AgentTool, AgentToolResult } from "../tool.js";
+import type { RunAbort } from "./abort.js";
 import { errorResult } from "./results.js";
 import type { Run } from "./run.js";
+
+type Abortable = { readonly abort: Pick<RunAbort, "aborted" | "reasonText"> };
+type Named = Pick<AgentTool, "name">;
 
 const MAX_NAMES_SHOWN = 20;
 
@@ -32,19 +36,27 @@ export function deniedCall(reason: unknown): AgentToolResult {
 }
 
 /** The call is not started because the run ends. */
-export function notExecuted(run: Run): AgentToolResult {
+export function notExecuted(run: Abortable): AgentToolResult {
   const why = run.abort.aborted ? `the run was aborted (${run.abort.reasonText})` : "the run was stopped because its event sink failed";
   return errorResult(`Not executed: ${why} before this call started.`);
 }
 
-export function thrownResult(run: Run, tool: AgentTool, error: unknown): AgentToolResult {
+export function thrownResult(run: Abortable, tool: Named, error: unknown): AgentToolResult {
   const text = errorText(error);
   if (!run.abort.aborted) return errorResult(text);
   return errorResult(`Tool "${tool.name}" was aborted (${run.abort.reasonText}) and may have partly run: ${text}`);
 }
 
-export function stillRunning(run: Run, tool: AgentTool): AgentToolResult {
+export function stillRunning(run: Abortable, tool: Named): AgentToolResult {
   return errorResult(
     `The run was aborted (${run.abort.reasonText}) and tool "${tool.name}" did not stop in time: it may still be running or may have taken effect.`,
   );
+}
+
+export function overLimit(timeoutMs: number): string {
+  return `did not finish within its limit of ${timeoutMs} ms`;
+}
+
+export function timedOut(tool: Named, timeoutMs: number): AgentToolResult {
+  return errorResult(`Tool "${tool.name}" ${overLimit(timeoutMs)}; it may still be running or may have taken effect.`);
 }

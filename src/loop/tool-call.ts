@@ -6,10 +6,20 @@ import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.
 import type { AgentTool, AgentToolResult } from "../tool.js";
 import { ABORTED, isThenable, liftListenerLimit, type RunAbort, startTimer } from "./abort.js";
 import { InvalidArguments, validateArguments } from "./arguments.js";
+import { isRecorded, recordedAbort, withGrace } from "./recorded.js";
 import { errorResult, normalizeResult } from "./results.js";
 import { contextView, isStopping, type Run } from "./run.js";
 import { copyCall, copyContent, copyJson, copyPartial, isPlainObject } from "./snapshot.js";
-import { argumentsUnusable, notExecuted, stillRunning, thrownResult, truncatedCall, unknownTool } from "./tool-call-results.js";
+import {
+  argumentsUnusable,
+  notExecuted,
+  overLimit,
+  stillRunning,
+  thrownResult,
+  timedOut,
+  truncatedCall,
+  unknownTool,
+} from "./tool-call-results.js";
 
 /** What a call knows of the batch it is part of. */
 export interface CallBatch {
@@ -148,11 +158,12 @@ export class OpenCall {
     this.#executing = true;
     const timeoutMs: unknown = tool.timeoutMs ?? run.config.toolTimeoutMs;
     if (typeof timeoutMs === "number" && timeoutMs > 0) {
-      this.#limit = new TimeLimit(run.abort, timeoutMs, (text) => this.#settle(errorResult(`Tool "${tool.name}" ${text}`)));
+      this.#limit = new TimeLimit(run.abort, timeoutMs, () => this.#settle(timedOut(tool, timeoutMs)));
     }
     try {
       const signal = this.#limit?.signal ?? run.abort.signal;
       const position = { turn: run.turn, index: this.index };
+      if (isRecorded(tool)) withGrace(position, run.abort.graceMs);
       const value: unknown = tool.execute(this.call.id, this.#args as never, signal, (partial) => this.#update(partial), position);
       if (!isThenable(value)) this.#return(value);
       else {
@@ -168,6 +179,8 @@ export class OpenCall {
 
   /** The run was aborted and the grace is over. */
   giveUp(): void {
+    const { abort } = this.#batch.run;
+    if (this.#executing && isRecorded(this.#tool) && !isInterruptedRun(abort.signal.reason)) return;
     if (this.#executing) this.#settle(stillRunning(this.#batch.run, this.#tool));
   }
 
@@ -200,8 +213,11 @@ export class OpenCall {
 
   #return(value: unknown): void {
     const result = normalizeResult(this.#tool.name, value);
+    const { abort } = this.#batch.run;
+    const reason = recordedAbort(value);
+    if (reason !== undefined) abort.abort(reason);
     // the signal decides, not what the tool made of it (SPEC 7.4)
-    if (this.#batch.run.abort.aborted) result.isError = true;
+    else if (abort.aborted && !isRecorded(this.#tool)) result.isError = true;
     this.#settle(result);
   }
 
@@ -236,13 +252,12 @@ class TimeLimit {
   readonly #stopForwarding: () => void;
   readonly #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(abort: RunAbort, timeoutMs: number, onTimeout: (text: string) => void) {
+  constructor(abort: RunAbort, timeoutMs: number, onTimeout: () => void) {
     liftListenerLimit(this.#controller.signal);
     this.#stopForwarding = abort.onAbort(() => this.#controller.abort(abort.signal.reason));
     this.#timer = startTimer(() => {
-      const text = `did not finish within its limit of ${timeoutMs} ms`;
-      onTimeout(`${text}; it may still be running or may have taken effect.`);
-      this.#controller.abort(new Error(`The tool ${text}.`));
+      onTimeout();
+      this.#controller.abort(new Error(`The tool ${overLimit(timeoutMs)}.`));
     }, timeoutMs);
   }
 

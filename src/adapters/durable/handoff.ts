@@ -1,26 +1,31 @@
-/** Hands values over one by one: who gives one waits until it is taken. */
+/** Hands values over one by one: who gives one waits until it has been dealt with and the next is asked for (SPEC 4.7). */
 export class Handoff<T> {
-  #given: { value: T; taken: () => void }[] = [];
+  #given: { value: T; done: () => void }[] = [];
   #waiting: ((value: T | undefined) => void) | undefined;
+  /** Lets the giver of the value that was taken last go on. */
+  #done: (() => void) | undefined;
   #isClosed = false;
 
-  /** Resolves when the value is taken, or nobody will take it any more. */
+  /** Resolves when the value has been dealt with, or nobody will any more. */
   give(value: T): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
-    if (this.#waiting) {
-      this.#waiting(value);
-      this.#waiting = undefined;
-      return Promise.resolve();
-    }
-    return new Promise((taken) => this.#given.push({ value, taken }));
+    return new Promise((done) => {
+      if (!this.#waiting) this.#given.push({ value, done });
+      else {
+        const take = this.#waiting;
+        this.#waiting = undefined;
+        this.#done = done;
+        take(value);
+      }
+    });
   }
 
   /** The next value; undefined when it is closed. */
   take(): Promise<T | undefined> {
+    this.#done?.();
     const next = this.#given.shift();
-    next?.taken();
-    if (next) return Promise.resolve(next.value);
-    if (this.#isClosed) return Promise.resolve(undefined);
+    this.#done = next?.done;
+    if (next || this.#isClosed) return Promise.resolve(next?.value);
     return new Promise((resolve) => {
       this.#waiting = resolve;
     });
@@ -30,7 +35,8 @@ export class Handoff<T> {
     this.#isClosed = true;
     this.#waiting?.(undefined);
     this.#waiting = undefined;
-    for (const { taken } of this.#given) taken();
+    this.#done?.();
+    for (const { done } of this.#given) done();
     this.#given = [];
   }
 }

@@ -1,30 +1,26 @@
 /** One tool execution as one step (SPEC 16.1 to 16.4). */
 import { errorText } from "../../errors.js";
-import { pause } from "../../loop/abort.js";
-import { normalizeResult } from "../../loop/results.js";
-import type { AgentTool, AgentToolResult, ToolCallPosition } from "../../tool.js";
-import type { JournalClock } from "./clock.js";
-import { eitherSignal, runStep, type Step, throughJson, unlessEnded } from "./step.js";
+import { asRecorded, graceOf, withRecordedAbort } from "../../loop/recorded.js";
+import { errorResult, normalizeResult } from "../../loop/results.js";
+import { DEFAULT_ABORT_GRACE_MS } from "../../loop/run.js";
+import { notExecuted, overLimit, stillRunning, thrownResult, timedOut } from "../../loop/tool-call-results.js";
+import { type AgentTool, type AgentToolResult, assertTool } from "../../tool.js";
+import { Attempt, throughJson } from "./attempt.js";
+import type { Journal, ToolStepInput } from "./journal.js";
 
 /** What a tool gave, or how it failed. */
 interface ToolRecord {
-  result?: AgentToolResult;
-  error?: string;
+  result: AgentToolResult;
+  /** Why the run was aborted meanwhile. */
+  aborted?: string;
   at: number;
 }
 
-/** How long a tool may take to settle after the run's abort, before that is what is recorded. */
-const ABORT_GRACE_MS = 200;
-
-export function durableTool(
-  step: Step,
-  tool: AgentTool,
-  prefix: string,
-  clock: JournalClock,
-  toolTimeoutMs: number | undefined,
-): AgentTool {
-  const timeoutMs = tool.timeoutMs ?? toolTimeoutMs ?? 0;
-  return {
+/** Throws `invalid_tool`. */
+export function durableTool(journal: Journal, tool: AgentTool, toolTimeoutMs: number | undefined): AgentTool {
+  assertTool(tool);
+  return asRecorded<AgentTool>({
+    ...tool, // of a class instance that is not all
     name: tool.name,
     label: tool.label,
     description: tool.description,
@@ -35,99 +31,98 @@ export function durableTool(
     ...(tool.prepareArguments && { prepareArguments: (args: unknown) => tool.prepareArguments?.(args) }),
     timeoutMs: 0, // a limit outside the step would not be in the journal
     async execute(toolCallId, args, signal, onUpdate, call) {
-      const name = `${prefix}/tool:${call.turn}:${call.index}:${tool.name}`;
-      const position: ToolCallPosition = { ...call, idempotencyKey: name };
-      const run = (own: AbortSignal): unknown => tool.execute(toolCallId, args, own, onUpdate, position);
-      const recorded = await runStep(step, name, (attempt) => record(tool.name, run, signal, attempt.signal, timeoutMs), {
-        kind: "tool",
-        input: { toolCallId, toolName: tool.name, args, idempotencyKey: name },
-      });
-      clock.advance(recorded.at);
-      if (recorded.error !== undefined) throw new Error(recorded.error);
-      return recorded.result as AgentToolResult;
+      const idempotencyKey = journal.stepName(`tool:${call.turn}:${call.index}:${tool.name}`);
+      const graceMs = graceOf(call) ?? DEFAULT_ABORT_GRACE_MS;
+      const input: ToolStepInput = { toolCallId, toolName: tool.name, args, call: { ...call, idempotencyKey }, graceMs };
+      const { result, aborted, at } = await journal.record(
+        idempotencyKey,
+        (own) => performToolStep(tool, input, signal, own.signal, toolTimeoutMs, onUpdate),
+        { kind: "tool", input },
+        signal,
+      );
+      journal.advance(at);
+      return aborted === undefined ? result : withRecordedAbort({ ...result }, aborted);
     },
-  };
-}
-
-/** Executes the tool and gives what it did, whatever that is; rejects only when the attempt is ended. */
-async function record(
-  toolName: string,
-  run: (signal: AbortSignal) => unknown,
-  signal: AbortSignal,
-  attempt: AbortSignal | undefined,
-  timeoutMs: number,
-): Promise<ToolRecord> {
-  const either = eitherSignal(signal, attempt);
-  const limit = new AbortController();
-  const stop = eitherSignal(either.signal, limit.signal);
-  const ended = new AbortController();
-  const execution = (async () => normalizeResult(toolName, await run(stop.signal)))();
-  const limits = [execution, afterAbort(toolName, signal, ended.signal)];
-  if (timeoutMs > 0) limits.push(afterLimit(toolName, timeoutMs, limit, ended.signal));
-  try {
-    const outcome = await unlessEnded(attempt, Promise.race(limits)).then(
-      (result) => ({ result: plainResult(result) }),
-      (error: unknown) => {
-        if (attempt?.aborted) throw error;
-        return { error: errorText(error) };
-      },
-    );
-    return { ...outcome, at: Date.now() };
-  } finally {
-    execution.catch(() => {});
-    ended.abort();
-    either.release();
-    stop.release();
-  }
-}
-
-/** Never settles before the run is aborted and the grace is over. */
-function afterAbort(toolName: string, signal: AbortSignal, ended: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const onAbort = async (): Promise<void> => {
-      if (!(await pause(ABORT_GRACE_MS, ended))) return;
-      reject(new Error(`Tool "${toolName}" did not stop in time: it may still be running or may have taken effect.`));
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort);
-    ended.addEventListener("abort", () => signal.removeEventListener("abort", onAbort), { once: true });
   });
 }
 
-/** Never settles before the tool's time is over; then aborts its signal. */
-async function afterLimit(toolName: string, timeoutMs: number, limit: AbortController, ended: AbortSignal): Promise<never> {
-  if (!(await pause(timeoutMs, ended))) return new Promise(() => {});
-  const text = `did not finish within its limit of ${timeoutMs} ms`;
-  limit.abort(new Error(`The tool ${text}.`));
-  throw new Error(`Tool "${toolName}" ${text}; it may still be running or may have taken effect.`);
-}
-
-/** The result as the journal will give it back; `details` that JSON would change are left out. */
-function plainResult({ details, ...result }: AgentToolResult): AgentToolResult {
-  const plain: AgentToolResult = throughJson(result);
-  if (details !== undefined && survivesJson(details)) plain.details = throughJson(details);
-  return plain;
-}
-
-function survivesJson(value: unknown): boolean {
+/** Executes the tool and gives what it did, whatever that is; rejects only when nothing may be recorded. */
+export async function performToolStep(
+  tool: AgentTool,
+  { toolCallId, args, call, graceMs }: ToolStepInput,
+  signal: AbortSignal | undefined,
+  own: AbortSignal | undefined,
+  toolTimeoutMs: number | undefined,
+  onUpdate?: (partial: AgentToolResult) => void,
+): Promise<ToolRecord> {
+  const attempt = new Attempt(signal, own);
+  const update = (partial: AgentToolResult): void => {
+    if (!attempt.isOver) onUpdate?.(partial);
+  };
   try {
-    return sameJson(value, throughJson(value));
+    attempt.assertGoing();
+    const given = attempt.aborted
+      ? notExecuted({ abort: attempt })
+      : await Promise.race([
+          settled(tool, attempt, () => tool.execute(toolCallId, args as never, attempt.signal, update, call)),
+          overtime(tool, attempt, tool.timeoutMs ?? toolTimeoutMs ?? 0),
+          attempt.ended(() => attempt.after(graceMs ?? Number.POSITIVE_INFINITY).then(() => stillRunning({ abort: attempt }, tool))),
+        ]);
+    attempt.assertGoing();
+    const result = plainResult(tool.name, given);
+    if (!attempt.aborted) return { result, at: Date.now() };
+    // the signal decides, not what the tool made of it (SPEC 7.4)
+    return { result: { ...result, isError: true }, aborted: attempt.reasonText, at: Date.now() };
+  } finally {
+    attempt.close();
+  }
+}
+
+async function settled(tool: AgentTool, attempt: Attempt, execute: () => unknown): Promise<AgentToolResult> {
+  try {
+    return normalizeResult(tool.name, await execute());
+  } catch (error) {
+    return thrownResult({ abort: attempt }, tool, error);
+  }
+}
+
+/** Never settles before the tool's time is over; then aborts its signal. */
+async function overtime(tool: AgentTool, attempt: Attempt, timeoutMs: number): Promise<AgentToolResult> {
+  if (!(timeoutMs > 0)) return new Promise(() => {});
+  await attempt.after(timeoutMs);
+  attempt.stop(new Error(`The tool ${overLimit(timeoutMs)}.`));
+  return timedOut(tool, timeoutMs);
+}
+
+/** The result as a journal will give it back; `details` that JSON would change are left out. */
+function plainResult(toolName: string, { details, ...result }: AgentToolResult): AgentToolResult {
+  try {
+    const plain = throughJson(`The result of tool "${toolName}", which was executed,`, result);
+    const copy = detailsThroughJson(details);
+    return copy === undefined ? plain : { ...plain, details: copy };
+  } catch (error) {
+    return errorResult(errorText(error));
+  }
+}
+
+function detailsThroughJson(details: unknown): unknown {
+  try {
+    const copy: unknown = details === undefined ? undefined : throughJson("details", details);
+    return sameJson(details, copy) ? copy : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
 
 /** Deep equality of a value with its copy through JSON. */
 function sameJson(value: unknown, copy: unknown): boolean {
   if (typeof value !== "object" || value === null) return Object.is(value, copy);
-  if (typeof copy !== "object" || copy === null || Array.isArray(value) !== Array.isArray(copy)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (!Array.isArray(value) && prototype !== Object.prototype && prototype !== null) return false;
-  const keys = Object.keys(value);
+  if (typeof copy !== "object" || copy === null) return false;
+  if (Object.getPrototypeOf(value) !== Object.getPrototypeOf(copy) || Object.getOwnPropertySymbols(value).length > 0) return false;
+  const source = value as Record<string, unknown>;
+  const target = copy as Record<string, unknown>;
+  const keys = Object.keys(source);
   return (
-    keys.length === Object.keys(copy).length &&
-    keys.every(
-      (key) => Object.hasOwn(copy, key) && sameJson((value as Record<string, unknown>)[key], (copy as Record<string, unknown>)[key]),
-    )
+    keys.length === Object.keys(target).length && keys.every((key) => Object.hasOwn(target, key) && sameJson(source[key], target[key]))
   );
 }
