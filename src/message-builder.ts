@@ -79,8 +79,8 @@ export class AssistantMessageBuilder {
     }
     const events: AssistantMessageEvent[] = [];
     this.#json.add(jsonText);
-    const call = this.#last() as ToolCall;
-    this.#replaceLast({ ...call, arguments: this.#json.read() ?? call.arguments });
+    const read = this.#json.read();
+    if (read) this.#replaceLast({ ...(this.#last() as ToolCall), arguments: read });
     events.push({ type: "toolcall_delta", contentIndex: this.#index(), delta: jsonText, partial: this.#message });
     return events;
   }
