@@ -2,6 +2,7 @@
 import { performance } from "node:perf_hooks";
 import { Agent, runAgentLoop, userMessage } from "../dist/index.js";
 import { Type } from "../dist/schema.js";
+import { compareArguments } from "./arguments.js";
 import { minimalLoop } from "./minimal-loop.js";
 import { deltas, fanOut, model, tool, turns } from "./scenarios.js";
 
@@ -69,3 +70,6 @@ for (const pair of [
   for (const [name, scenario, units, repeat] of scenarios) rows.push(await compare(name, ...pair, scenario, units, repeat));
   console.table(rows);
 }
+
+console.log(`Arguments of a tool call in deltas of 32 bytes: the vendor's client alone, and an adapter; CPU time`);
+await compareArguments();

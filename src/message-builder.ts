@@ -1,6 +1,6 @@
 import { describe, errorText, TurnLoopError } from "./errors.js";
 import type { AssistantMessage, ModelErrorInfo, StopReason, TextContent, ThinkingContent, ToolCall, Usage } from "./messages.js";
-import { parseObject, parsePartialObject } from "./partial-json.js";
+import { PartialObject, parseObject } from "./partial-json.js";
 import { type AssistantMessageEvent, emptyAnswer, type Model } from "./stream.js";
 
 type Block = AssistantMessage["content"][number];
@@ -27,9 +27,8 @@ export class AssistantMessageBuilder {
   #ended = false;
   /** The last block is still open for deltas. */
   #blockOpen = false;
-  /** The JSON text of the open call, and its length when it was last read. */
-  #json = "";
-  #readAt = 0;
+  /** The arguments of the open call. */
+  #json = new PartialObject();
 
   /** `now` gives the message's timestamp in Unix milliseconds (default `Date.now`). */
   constructor(model: Model, options?: { now?: () => number }) {
@@ -69,8 +68,7 @@ export class AssistantMessageBuilder {
     const events = this.#begin();
     if (this.#ended) return events;
     this.#openNew({ type: "toolCall", id, name, arguments: {} }, "toolcall_start", events);
-    this.#json = "";
-    this.#readAt = 0;
+    this.#json = new PartialObject();
     return events;
   }
 
@@ -81,9 +79,9 @@ export class AssistantMessageBuilder {
       throw new TurnLoopError("invalid_argument", "toolCallDelta needs an open tool call: call toolCallStart(id, name) first.");
     }
     const events: AssistantMessageEvent[] = [];
-    this.#json += jsonText;
-    const call = this.#last() as ToolCall;
-    this.#replaceLast({ ...call, arguments: this.#readPartial() ?? call.arguments });
+    this.#json.add(jsonText);
+    const read = this.#json.read();
+    if (read) this.#replaceLast({ ...(this.#last() as ToolCall), arguments: read });
     events.push({ type: "toolcall_delta", contentIndex: this.#index(), delta: jsonText, partial: this.#message });
     return events;
   }
@@ -175,18 +173,10 @@ export class AssistantMessageBuilder {
     else if (block.type === "thinking") {
       events.push({ type: "thinking_end", contentIndex, content: block.thinking, partial: this.#message });
     } else {
-      const toolCall = finishedCall(block, this.#json);
+      const toolCall = finishedCall(block, this.#json.text);
       this.#replaceLast(toolCall);
       events.push({ type: "toolcall_end", contentIndex, toolCall, partial: this.#message });
     }
-  }
-
-  /** Read again only after the text has grown by a quarter: amortised linear cost. Undefined: nothing new. */
-  #readPartial(): ToolCall["arguments"] | undefined {
-    const { length } = this.#json;
-    if (length > 64 && length - this.#readAt < length >> 2) return undefined;
-    this.#readAt = length;
-    return parsePartialObject(this.#json);
   }
 
   #replaceLast(block: Block): void {

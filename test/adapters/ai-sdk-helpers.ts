@@ -1,5 +1,6 @@
-import type { LanguageModelV2, LanguageModelV2StreamPart, LanguageModelV3StreamPart } from "@ai-sdk/provider";
+import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart } from "@ai-sdk/provider";
 import { MockLanguageModelV3 } from "ai/test";
+import { MockLanguageModelV2 } from "ai5/test";
 import type { AssistantMessage } from "turnloop";
 import { type AiSdkLanguageModel, aiSdk } from "turnloop/ai-sdk";
 import { ask } from "./helpers.js";
@@ -23,18 +24,17 @@ export function streamOf(parts: readonly unknown[], end: "close" | "hang" = "clo
   });
 }
 
-/** A model of this specification that answers each call with the stream: typed as the AI SDK types it, v3 being its own mock. */
+/** A model of this specification that answers each call with the stream: v2 and v3 are the AI SDK's own mocks. */
 export function fakeModel(version: Version, doStream: () => ReadableStream<any>, provider = "fake.responses"): FakeModel {
   const calls: any[] = [];
   const answer = async (options: unknown) => {
     calls.push(options);
     return { stream: doStream() };
   };
-  if (version === "v3") return { model: new MockLanguageModelV3({ provider, modelId: "m", doStream: answer }), calls };
-  const common = { provider, modelId: "m", supportedUrls: {}, doStream: answer };
-  const doGenerate = () => Promise.reject(new Error("not used"));
-  const v2: LanguageModelV2 = { specificationVersion: "v2", ...common, doGenerate };
-  return { model: version === "v2" ? v2 : { specificationVersion: "v4", ...common }, calls };
+  const common = { provider, modelId: "m", doStream: answer };
+  if (version === "v2") return { model: new MockLanguageModelV2(common), calls };
+  if (version === "v3") return { model: new MockLanguageModelV3(common), calls };
+  return { model: { specificationVersion: "v4", ...common }, calls };
 }
 
 export type Part = LanguageModelV2StreamPart | LanguageModelV3StreamPart;

@@ -5,7 +5,7 @@ import { parseObject } from "../../partial-json.js";
 import type { AssistantMessageEvent } from "../../stream.js";
 import { JsonEnd } from "../shared/json-end.js";
 import { type Lane, Lanes } from "../shared/lanes.js";
-import { failureOf } from "./errors.js";
+import type { AnswerReader } from "../shared/stream-answer.js";
 import type { StreamPart } from "./language-model.js";
 import { sign } from "./signature.js";
 import { readUsage } from "./usage.js";
@@ -23,7 +23,7 @@ interface Call {
 }
 
 /** Reads one answer: `read` each part, then `finish`. */
-export class AnswerReader {
+export class PartsAnswer implements AnswerReader<StreamPart | null> {
   readonly #builder: AssistantMessageBuilder;
   readonly #provider: string;
   readonly #lanes: Lanes;
@@ -34,7 +34,6 @@ export class AnswerReader {
   /** Those whose `tool-call` part has not come, by id. */
   readonly #openCalls = new Map<string, Call>();
   #finish: { unified: string; raw: string | undefined } | undefined;
-  #error: { error: unknown } | undefined;
 
   constructor(builder: AssistantMessageBuilder, provider: string) {
     this.#builder = builder;
@@ -44,16 +43,11 @@ export class AnswerReader {
 
   /** The last part came. */
   get complete(): boolean {
-    return this.#finish !== undefined || this.failed;
+    return this.#finish !== undefined;
   }
 
-  /** It was an error. */
-  get failed(): boolean {
-    return this.#error !== undefined;
-  }
-
-  read(part: StreamPart): AssistantMessageEvent[] {
-    if (this.complete) return [];
+  read(part: StreamPart | null): AssistantMessageEvent[] {
+    if (this.complete || !part) return [];
     switch (part.type) {
       case "text-start":
       case "text-delta":
@@ -72,8 +66,7 @@ export class AnswerReader {
       case "tool-call":
         return this.#endCall(part);
       case "error":
-        this.#error = { error: part.error };
-        return [];
+        throw part.error;
       case "finish":
         this.#finish = readFinish(part.finishReason);
         return part.usage ? this.#builder.usage(readUsage(part.usage, part.providerMetadata)) : [];
@@ -91,7 +84,6 @@ export class AnswerReader {
   /** Closes an answer that is complete. */
   finish(): AssistantMessageEvent[] {
     const events = this.flush();
-    if (this.#error) return [...events, ...this.#builder.fail(...failureOf(this.#error.error))];
     const { unified, raw } = this.#finish ?? { unified: "unknown", raw: undefined };
     const fail = (text: string, kind: "refusal" | "network"): AssistantMessageEvent[] => [
       ...events,

@@ -7,14 +7,16 @@
 import { describe, TurnLoopError } from "../../errors.js";
 import { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
-import { abortError, requestSignal } from "../shared/call.js";
-import { AnswerReader } from "./answer.js";
+import { streamAnswer } from "../shared/stream-answer.js";
+import { PartsAnswer } from "./answer.js";
 import { failureOf } from "./errors.js";
-import type { AiSdkLanguageModel } from "./language-model.js";
-import { readParts } from "./parts.js";
+import type { AiSdkLanguageModel, StreamPart } from "./language-model.js";
 import { callOptions } from "./request.js";
 
 export type { AiSdkLanguageModel } from "./language-model.js";
+
+/** How long a stream may stay open after its last part. */
+const CLOSING_MS = 1000;
 
 /**
  * A StreamFn that asks this language model, through its `doStream` (SPEC 12.1, 12.2). It does not retry: `withRetry` is the
@@ -57,7 +59,7 @@ export function aiSdk(languageModel: AiSdkLanguageModel): StreamFn {
   return (model, context, options) => ask(languageModel, model, context, options);
 }
 
-async function* ask(
+function ask(
   languageModel: AiSdkLanguageModel,
   given: Model,
   context: LlmContext,
@@ -66,29 +68,13 @@ async function* ask(
   const { signal } = options;
   const model = { ...given, api: given.api ?? "ai-sdk" };
   const builder = new AssistantMessageBuilder(model);
-  const answer = new AnswerReader(builder, languageModel.provider);
-  let failure: { error: unknown } | undefined;
-  const request = requestSignal(signal);
-  try {
-    if (!signal?.aborted) {
-      const call = callOptions(languageModel, model, context, options, request.signal);
-      for await (const part of readParts(languageModel, call, request.signal)) {
-        yield* answer.read(part);
-        if (answer.failed || signal?.aborted) break;
-      }
-    }
-  } catch (error) {
-    failure = { error };
-  } finally {
-    if (answer.complete) request.release();
-    else request.cancel();
-  }
-  if (signal?.aborted) {
-    yield* answer.flush();
-    return yield* builder.fail(abortError(signal));
-  }
-  // a connection that breaks after the last part has cost nothing
-  if (answer.complete || !failure) return yield* answer.finish();
-  yield* answer.flush();
-  yield* builder.fail(...failureOf(failure.error));
+  const open = async (own: AbortSignal): Promise<AsyncIterator<StreamPart | null>> => {
+    const { stream } = await languageModel.doStream(callOptions(languageModel, model, context, options, own));
+    const reader = stream.getReader();
+    // a pending read settles when its reader is cancelled
+    const cancel = (): Promise<any> => reader.cancel(own.reason);
+    return { next: () => reader.read() as Promise<IteratorResult<StreamPart | null>>, return: cancel };
+  };
+  const answer = new PartsAnswer(builder, languageModel.provider);
+  return streamAnswer({ builder, signal, open, failure: failureOf, ending: "a reason to finish", closingMs: CLOSING_MS }, answer);
 }

@@ -1,6 +1,7 @@
 /** From the events of a Messages stream to those of an answer (SPEC 12.2). */
 import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent } from "../../stream.js";
+import type { AnswerReader } from "../shared/stream-answer.js";
 import { type BlockDelta, BlockLane, type ContentBlock } from "./block.js";
 import type { Block } from "./request.js";
 import { TokenCounts, type WireUsage } from "./usage.js";
@@ -28,7 +29,7 @@ export interface Continuation {
 }
 
 /** Reads one answer, which may take several requests: `read` each event, `resume` before the next request, then `finish`. */
-export class AnswerReader {
+export class MessagesAnswer implements AnswerReader<WireEvent | null> {
   readonly #builder: AssistantMessageBuilder;
   readonly #counts = new TokenCounts();
   /** The blocks of this request, and the first of them that is not shown whole. */

@@ -29,9 +29,11 @@ export class BlockLane {
   readonly index: number | undefined;
   closed = false;
   readonly #start: ContentBlock;
-  /** All of its text, thinking or JSON, and what was not shown of it yet. */
+  /** All of its text, thinking or JSON, unless it is a call, which never goes back while its answer is not finished. */
   #text = "";
+  /** What was not shown of it yet. */
   #held = "";
+  #empty = true;
   #signature: string | undefined;
   #signatureShown = true;
   readonly #citations: unknown[] = [];
@@ -55,7 +57,7 @@ export class BlockLane {
     this.closed = true;
     // some servers send the input of a call whole, at its start
     const { type, input } = this.#start;
-    if (type === "tool_use" && this.#text === "" && Object.keys(Object(input)).length > 0) this.#write(JSON.stringify(input));
+    if (type === "tool_use" && this.#empty && Object.keys(Object(input)).length > 0) this.#write(JSON.stringify(input));
   }
 
   /** What came since the last time. */
@@ -87,7 +89,9 @@ export class BlockLane {
   }
 
   #write(text: string): void {
-    this.#text += text;
+    if (text === "") return;
+    this.#empty = false;
+    if (this.#start.type !== "tool_use") this.#text += text;
     this.#held += text;
   }
 

@@ -5,16 +5,19 @@
  */
 import type { ClientOptions } from "@anthropic-ai/sdk";
 import { AssistantMessageBuilder } from "../../message-builder.js";
+import type { ModelErrorInfo } from "../../messages.js";
 import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
-import { abortError, importPeer, requestSignal } from "../shared/call.js";
-import { errorInfo, explain } from "../shared/errors.js";
-import { AnswerReader, type WireEvent } from "./answer.js";
+import { importPeer } from "../shared/call.js";
+import { errorInfo, explain, withoutKey } from "../shared/errors.js";
+import { streamAnswer } from "../shared/stream-answer.js";
+import { MessagesAnswer, type WireEvent } from "./answer.js";
 import { type Block, type MessagesBody, messagesBody, type Turn } from "./request.js";
 
 /** What is used of a client: an `Anthropic` of any copy of its package, or the vendor's clients for other clouds. */
 export interface AnthropicClient {
   messages: { create(body: any, options?: any): PromiseLike<any> };
   withOptions(options: any): AnthropicClient;
+  apiKey?: unknown;
 }
 
 /** Options of the vendor's client, which is created with them, or a `client` of your own. */
@@ -74,50 +77,38 @@ export function anthropicMessages(options: AnthropicMessagesOptions = {}): Strea
   };
 }
 
-async function* answer(
+/** The requests of one answer: more than one when the model pauses. */
+function answer(
   model: Model,
   context: LlmContext,
   options: StreamOptions,
   cache: boolean,
   connect: (apiKey: string | undefined) => Promise<AnthropicClient>,
 ): AsyncGenerator<AssistantMessageEvent> {
-  const { signal } = options;
+  const { signal, headers, apiKey } = options;
   const builder = new AssistantMessageBuilder(model);
-  const reader = new AnswerReader(builder);
-  let failure: { error: unknown } | undefined;
-  try {
-    if (!signal?.aborted) yield* requests(reader, await connect(options.apiKey), messagesBody(model, context, options, cache), options);
-  } catch (error) {
-    failure = { error };
-  }
-  // the client ends some aborted streams silently and others with an error
-  if (signal?.aborted) {
-    yield* reader.flush();
-    return yield* builder.fail(abortError(signal));
-  }
-  if (reader.complete) return yield* reader.finish();
-  yield* reader.flush();
-  if (failure) return yield* builder.fail(new Error(failureText(failure.error)), errorInfo(failure.error));
-  const cut = new Error("The stream ended early: the response's body ended without a message_stop.");
-  yield* builder.fail(cut, { kind: "network", retryable: true });
-}
-
-/** The requests of one answer: more than one when the model pauses. */
-async function* requests(
-  reader: AnswerReader,
-  client: AnthropicClient,
-  body: MessagesBody,
-  options: StreamOptions,
-): AsyncGenerator<AssistantMessageEvent> {
-  let sent = body;
-  for (let continued = 0; ; continued++) {
-    yield* request(reader, client, sent, options);
-    const paused = reader.resume();
-    if (!paused || continued === MAX_CONTINUATIONS || options.signal?.aborted) return;
-    yield* reader.nextRequest();
+  const reader = new MessagesAnswer(builder);
+  let client: AnthropicClient | undefined;
+  let body: MessagesBody | undefined;
+  let continued = 0;
+  const open = async (own: AbortSignal): Promise<AsyncIterator<WireEvent | null>> => {
+    client ??= await connect(apiKey);
+    body ??= messagesBody(model, context, options, cache);
+    const events: AsyncIterable<WireEvent | null> = await client.messages.create(body, { signal: own, headers, maxRetries: 0 });
+    return events[Symbol.asyncIterator]();
+  };
+  const nextRequest = (): AssistantMessageEvent[] | undefined => {
+    const paused = continued++ < MAX_CONTINUATIONS ? reader.resume() : undefined;
+    if (!paused || !body) return undefined;
     const { content, ...container } = paused;
-    sent = { ...sent, ...container, messages: extended(sent.messages, content) };
-  }
+    body = { ...body, ...container, messages: extended(body.messages, content) };
+    return reader.nextRequest();
+  };
+  const failure = (error: unknown): [Error, ModelErrorInfo] => [
+    new Error(withoutKey(failureText(error), client?.apiKey)),
+    errorInfo(error),
+  ];
+  return streamAnswer({ builder, signal, open, nextRequest, failure, ending: "a message_stop", closingMs: CLOSING_MS }, reader);
 }
 
 /** The conversation with what the model has written so far, in one message however often it paused. */
@@ -125,29 +116,6 @@ function extended(messages: Turn[], content: Block[]): Turn[] {
   const last = messages[messages.length - 1];
   if (last?.role === "assistant") return [...messages.slice(0, -1), { role: "assistant", content: [...last.content, ...content] }];
   return content.length === 0 ? messages : [...messages, { role: "assistant", content }];
-}
-
-async function* request(
-  reader: AnswerReader,
-  client: AnthropicClient,
-  body: MessagesBody,
-  { signal, headers }: StreamOptions,
-): AsyncGenerator<AssistantMessageEvent> {
-  const own = requestSignal(signal);
-  let closing: ReturnType<typeof setTimeout> | undefined;
-  try {
-    const events: AsyncIterable<WireEvent | null> = await client.messages.create(body, { signal: own.signal, headers, maxRetries: 0 });
-    for await (const event of events) {
-      yield* reader.read(event);
-      if (signal?.aborted) break;
-      if (reader.complete) closing ??= setTimeout(own.cancel, CLOSING_MS);
-    }
-  } catch (error) {
-    if (!reader.complete) throw error;
-  } finally {
-    clearTimeout(closing);
-    own.cancel();
-  }
 }
 
 /** The client takes one credential: the key of a call comes in place of whatever the options hold. */

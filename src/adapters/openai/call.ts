@@ -2,8 +2,8 @@
 import type { ClientOptions } from "openai";
 import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent, StreamOptions } from "../../stream.js";
-import { abortError, requestSignal } from "../shared/call.js";
-import { errorInfo, explain } from "../shared/errors.js";
+import { errorInfo, explain, withoutKey } from "../shared/errors.js";
+import { type AnswerReader, streamAnswer } from "../shared/stream-answer.js";
 import { clientFor, type OpenAIClient } from "./client.js";
 
 /** Options of the vendor's client, which is created with them, or a `client` of your own. */
@@ -12,65 +12,7 @@ export interface OpenAIOptions extends ClientOptions {
   client?: OpenAIClient;
 }
 
-/** Turns what a stream holds into events. Nothing is read after `complete`, but for a short while what belongs to it. */
-export interface AnswerReader<E> {
-  /** The model has said that it is done; only usage can follow. */
-  readonly complete: boolean;
-  read(event: E): AssistantMessageEvent[];
-  /** What is still held back. */
-  flush(): AssistantMessageEvent[];
-  /** Closes an answer that is complete. */
-  finish(): AssistantMessageEvent[];
-}
-
-/** How a request is sent with the client; `request` is for its second argument. */
-type Send<E> = (client: OpenAIClient, request: object) => PromiseLike<AsyncIterable<E>>;
-
-/** How long a server may take to close a body whose answer is complete. */
-const CLOSING_MS = 1000;
-
 /** `caller` is the function to name when the package is missing, `ending` what the last event of a whole body has. */
-export async function* streamAnswer<E>(
-  { caller, ending, given, options, builder }: Call,
-  answer: AnswerReader<E>,
-  send: Send<E>,
-): AsyncGenerator<AssistantMessageEvent> {
-  const { signal, headers } = options;
-  let failure: { error: unknown } | undefined;
-  let client: OpenAIClient | undefined;
-  let empty = true;
-  const request = requestSignal(signal);
-  try {
-    if (!signal?.aborted) {
-      client = await clientFor(caller, given, options.apiKey);
-      const events = await send(client, { signal: request.signal, headers, maxRetries: 0 });
-      for await (const event of untilClosed(events, answer)) {
-        empty = false;
-        yield* answer.read(event);
-        if (signal?.aborted) break;
-      }
-    }
-  } catch (error) {
-    failure = { error };
-  } finally {
-    request.cancel();
-  }
-  // the client ends some aborted streams silently and others with an error
-  if (signal?.aborted) {
-    yield* answer.flush();
-    return yield* builder.fail(abortError(signal));
-  }
-  // a connection that breaks after the last word has cost nothing but the usage; an error that the server reports still counts
-  const reported = Object(failure?.error).error !== undefined;
-  if (answer.complete && !reported) return yield* answer.finish();
-  yield* answer.flush();
-  if (failure) return yield* builder.fail(new Error(withoutKey(explain(failure.error), client?.apiKey)), errorInfo(failure.error));
-  const cut = empty
-    ? "the response's body held no event. Does this address stream answers?"
-    : `the response's body ended without ${ending}.`;
-  yield* builder.fail(new Error(`The stream ended early: ${cut}`), { kind: "network", retryable: true });
-}
-
 interface Call {
   caller: string;
   ending: string;
@@ -79,34 +21,21 @@ interface Call {
   builder: AssistantMessageBuilder;
 }
 
-/** The events; once the answer is complete, those that come within CLOSING_MS: a connection may be held open for ever. */
-async function* untilClosed<E>(events: AsyncIterable<E>, answer: AnswerReader<E>): AsyncGenerator<E> {
-  const iterator = events[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const next = await (answer.complete ? within(CLOSING_MS, iterator.next()) : iterator.next());
-      if (!next || next.done) return;
-      yield next.value;
-    }
-  } finally {
-    // not awaited: it waits for a `next` that only the end of the request settles
-    iterator.return?.().then(undefined, () => {});
-  }
-}
+/** How a request is sent with the client; `request` is for its second argument. */
+type Send<E> = (client: OpenAIClient, request: object) => PromiseLike<AsyncIterable<E>>;
 
-async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, ms, undefined);
-  });
-  try {
-    return await Promise.race([promise, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+/** How long a server may take to send the usage, or to close the body, when the answer is complete. */
+const CLOSING_MS = 1000;
 
-/** A header that cannot be sent, and some servers, repeat the credential; a transcript is no place for it. */
-function withoutKey(text: string, key: unknown): string {
-  return typeof key === "string" && key.length >= 8 ? text.split(key).join("[the API key]") : text;
+export function askOpenAI<E>(call: Call, answer: AnswerReader<E>, send: Send<E>): AsyncGenerator<AssistantMessageEvent> {
+  const { caller, ending, given, options, builder } = call;
+  const { signal, headers, apiKey } = options;
+  let client: OpenAIClient | undefined;
+  const open = async (own: AbortSignal): Promise<AsyncIterator<E>> => {
+    client = await clientFor(caller, given, apiKey);
+    return (await send(client, { signal: own, headers, maxRetries: 0 }))[Symbol.asyncIterator]();
+  };
+  const failure = (error: unknown) =>
+    [new Error(withoutKey(explain(error), client?.apiKey)), errorInfo(error)] as [Error, ReturnType<typeof errorInfo>];
+  return streamAnswer({ builder, signal, ending, open, failure, closingMs: CLOSING_MS }, answer);
 }

@@ -3,7 +3,7 @@ import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent } from "../../stream.js";
 import { JsonEnd } from "../shared/json-end.js";
 import { type Lane, Lanes } from "../shared/lanes.js";
-import type { AnswerReader } from "./call.js";
+import type { AnswerReader } from "../shared/stream-answer.js";
 import { REASONING_FIELDS } from "./chat-request.js";
 import { doneAs, newest, refused, reportedError, stringOf, UNEXPLAINED } from "./ending.js";
 

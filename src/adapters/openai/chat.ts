@@ -1,6 +1,6 @@
 import { AssistantMessageBuilder } from "../../message-builder.js";
 import type { StreamFn } from "../../stream.js";
-import { type OpenAIOptions, streamAnswer } from "./call.js";
+import { askOpenAI, type OpenAIOptions } from "./call.js";
 import { ChatAnswer, type Chunk } from "./chat-answer.js";
 import { chatBody } from "./chat-request.js";
 
@@ -29,7 +29,7 @@ export function openaiChat(given: OpenAIOptions = {}): StreamFn {
     const model = { ...to, api: to.api ?? "openai-completions" };
     const builder = new AssistantMessageBuilder(model);
     const call = { caller: "openaiChat", ending: "a finish_reason", given, options, builder };
-    return streamAnswer<Chunk | null>(call, new ChatAnswer(builder), (client, request) =>
+    return askOpenAI<Chunk | null>(call, new ChatAnswer(builder), (client, request) =>
       client.chat.completions.create(chatBody(model, context, options, client.baseURL), request),
     );
   };

@@ -3,7 +3,7 @@ import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent } from "../../stream.js";
 import { errorInfo, explain } from "../shared/errors.js";
 import { type Lane, Lanes } from "../shared/lanes.js";
-import type { AnswerReader } from "./call.js";
+import type { AnswerReader } from "../shared/stream-answer.js";
 import { doneAs, newest, refused, reportedError, stringOf } from "./ending.js";
 import { type InputDetails, usageOf } from "./usage.js";
 

@@ -1,6 +1,6 @@
 import { AssistantMessageBuilder } from "../../message-builder.js";
 import type { StreamFn } from "../../stream.js";
-import { type OpenAIOptions, streamAnswer } from "./call.js";
+import { askOpenAI, type OpenAIOptions } from "./call.js";
 import { type ResponseEvent, ResponsesAnswer } from "./responses-answer.js";
 import { responsesBody } from "./responses-request.js";
 
@@ -28,7 +28,7 @@ export function openaiResponses(given: OpenAIOptions = {}): StreamFn {
     const model = { ...to, api: to.api ?? "openai-responses" };
     const builder = new AssistantMessageBuilder(model);
     const call = { caller: "openaiResponses", ending: "response.completed", given, options, builder };
-    return streamAnswer<ResponseEvent | null>(call, new ResponsesAnswer(builder), (client, request) =>
+    return askOpenAI<ResponseEvent | null>(call, new ResponsesAnswer(builder), (client, request) =>
       client.responses.create(responsesBody(model, context, options), request),
     );
   };

@@ -49,6 +49,11 @@ export function explain(thrown: unknown): string {
   return text.includes(detail) ? text : shorten(`${text} (${detail})`, MAX_TEXT);
 }
 
+/** A header that cannot be sent, and some servers, repeat the credential; a transcript is no place for it. */
+export function withoutKey(text: string, key: unknown): string {
+  return typeof key === "string" && key.length >= 8 ? text.split(key).join("[the API key]") : text;
+}
+
 function kindOf(status: number | undefined, words: string, error: Record<string, unknown>): Kind {
   if (status === 401 || status === 403) return FILTER.test(words) ? "refusal" : "auth";
   if (status === 429) return "rate_limit";
