@@ -107,25 +107,40 @@ export function contextView(run: Run): AgentContext {
 }
 
 /** Up to this length a list is copied at once: cheaper than to define when it will be. */
-const SHORT = 256;
+const SHORT = 1024;
 
-/** Sets `key` to a copy of the list as it is now; a long one is copied only when it is read, so that a turn does not pay for the history. */
+/** Sets `key` to a copy of the list as it is now; a long one is copied only when it is read, for most hooks never read it. */
 export function setCopy<T extends object>(target: T, key: keyof T, list: readonly unknown[]): T {
-  const { length } = list;
-  if (length <= SHORT) {
+  if (list.length <= SHORT) {
     target[key] = list.slice() as T[keyof T];
     return target;
   }
-  let value: unknown;
-  return Object.defineProperty(target, key, {
-    enumerable: true,
-    configurable: true,
-    get: () => (value ??= list.slice(0, length)),
-    set: (replacement: unknown) => {
-      value = replacement;
-    },
-  });
+  const source: Source = { list, length: list.length, copy: undefined };
+  Object.defineProperty(target, SOURCE, { value: source });
+  return Object.defineProperty(target, key, COPIED_WHEN_READ);
 }
+
+interface Source {
+  readonly list: readonly unknown[];
+  readonly length: number;
+  copy: unknown;
+}
+
+const SOURCE = Symbol("source");
+
+/** One accessor for all: with one for each object V8 makes every object a slow one, and keeps what their closures hold for long. */
+const COPIED_WHEN_READ: PropertyDescriptor & ThisType<{ [SOURCE]: Source }> = {
+  enumerable: true,
+  configurable: true,
+  get() {
+    const source = this[SOURCE];
+    source.copy ??= source.list.slice(0, source.length);
+    return source.copy;
+  },
+  set(replacement: unknown) {
+    this[SOURCE].copy = replacement;
+  },
+};
 
 /** The tools of a turn by name, with what the model is shown of them. Rebuilt only when the source lists other tools. */
 class ToolSet {
