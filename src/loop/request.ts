@@ -4,7 +4,7 @@ import type { AgentMessage, Message } from "../messages.js";
 import type { LlmContext, StreamOptions } from "../stream.js";
 import { Pairing, pairToolCalls, toLlmMessage, toLlmMessages, toWellFormed, wellFormedDeep, wellFormedMessage } from "../transcript.js";
 import { ABORTED } from "./abort.js";
-import type { Run } from "./run.js";
+import { type Run, toolSetOf } from "./run.js";
 
 export interface Request {
   context: LlmContext;
@@ -17,7 +17,7 @@ export interface Request {
  */
 export function buildRequest(run: Run): Request | Promise<Request | typeof ABORTED> {
   const { transformContext, getApiKey, apiKey } = run.config;
-  run.tools.refresh(run.toolSource);
+  run.tools = toolSetOf(run.toolSource);
   if (transformContext || getApiKey || customConversion(run)) return askHooks(run);
   return assemble(run, run.requestLog.messages(run.transcript), apiKey);
 }
