@@ -11,8 +11,11 @@ export class RunAbort {
   readonly #onAbort = new Set<() => void>();
   #graceTimer: ReturnType<typeof setTimeout> | undefined;
   aborted = false;
-  /** Called when the time to settle after an abort is over. */
-  onGraceOver: (() => void) | undefined;
+  /**
+   * Gives up its calls when the time to settle after an abort is over. The batch itself, not a function of its own: a closure
+   * here makes V8 keep finished batches through all minor collections, which triples what a turn costs.
+   */
+  running: { giveUp(): void } | undefined;
 
   constructor(caller: AbortSignal | undefined, graceMs: number) {
     this.#caller = caller;
@@ -39,7 +42,7 @@ export class RunAbort {
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.aborted = true;
-    this.#graceTimer = startTimer(() => this.onGraceOver?.(), this.graceMs);
+    this.#graceTimer = startTimer(() => this.running?.giveUp(), this.graceMs);
     this.#controller.abort(reason);
     for (const callback of this.#onAbort) callback();
   }

@@ -109,6 +109,7 @@ function placeOfNonJson(value: unknown, depth = 0): string {
 
 /** An empty id becomes `call_<turn>_<index>`; a repeated one gets a suffix, the first keeps its own. */
 function makeIdsUnique(calls: ToolCall[], turn: number): void {
+  if (calls.length === 0) return;
   const own = new Set<string>();
   const again: ToolCall[] = [];
   for (let index = 0; index < calls.length; index++) {

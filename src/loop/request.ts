@@ -4,7 +4,7 @@ import type { AgentMessage, Message } from "../messages.js";
 import type { LlmContext, StreamOptions } from "../stream.js";
 import { Pairing, pairToolCalls, toLlmMessage, toLlmMessages, toWellFormed, wellFormedDeep, wellFormedMessage } from "../transcript.js";
 import { ABORTED } from "./abort.js";
-import { type Run, setCopy } from "./run.js";
+import { type Run, toolSetOf } from "./run.js";
 
 export interface Request {
   context: LlmContext;
@@ -17,7 +17,7 @@ export interface Request {
  */
 export function buildRequest(run: Run): Request | Promise<Request | typeof ABORTED> {
   const { transformContext, getApiKey, apiKey } = run.config;
-  run.tools.refresh(run.toolSource);
+  run.tools = toolSetOf(run.toolSource);
   if (transformContext || getApiKey || customConversion(run)) return askHooks(run);
   return assemble(run, run.requestLog.messages(run.transcript), apiKey);
 }
@@ -34,7 +34,7 @@ async function askHooks(run: Run): Promise<Request | typeof ABORTED> {
 function assemble(run: Run, messages: Message[], apiKey: string | undefined): Request {
   assertSendable(messages);
   const { declarations } = run.tools;
-  const context: LlmContext = setCopy({ messages }, "messages", messages);
+  const context: LlmContext = { messages: messages.slice() };
   if (run.systemPrompt) context.systemPrompt = wellFormedDeep(run.systemPrompt);
   if (declarations.length > 0) context.tools = declarations.slice();
   const options: StreamOptions = { ...run.streamOptions, signal: run.abort.signal };

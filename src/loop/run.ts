@@ -27,7 +27,7 @@ export interface Run {
   transcript: AgentMessage[];
   requestLog: RequestLog;
   /** The tools of the current turn. */
-  readonly tools: ToolSet;
+  tools: ToolSet;
   /** What the run has added: what its promise resolves with. */
   readonly added: AgentMessage[];
   /** From 1. */
@@ -49,9 +49,8 @@ export function createRun(
   streamFn: StreamFn,
 ): Run {
   assertArguments(context, config, emit, signal, streamFn);
-  const tools = new ToolSet();
   const toolSource = reusable(context.tools);
-  tools.refresh(toolSource);
+  const tools = toolSetOf(toolSource);
   const graceMs = config.abortGraceMs ?? DEFAULT_ABORT_GRACE_MS;
   const abort = new RunAbort(signal, graceMs);
   return {
@@ -107,61 +106,96 @@ export function contextView(run: Run): AgentContext {
 }
 
 /** Up to this length a list is copied at once: cheaper than to define when it will be. */
-const SHORT = 256;
+const SHORT = 1024;
 
-/** Sets `key` to a copy of the list as it is now; a long one is copied only when it is read, so that a turn does not pay for the history. */
+/** Sets `key` to a copy of the list as it is now; a long one is copied only when it is read, for most hooks never read it. */
 export function setCopy<T extends object>(target: T, key: keyof T, list: readonly unknown[]): T {
-  const { length } = list;
-  if (length <= SHORT) {
+  if (list.length <= SHORT) {
     target[key] = list.slice() as T[keyof T];
     return target;
   }
-  let value: unknown;
-  return Object.defineProperty(target, key, {
-    enumerable: true,
-    configurable: true,
-    get: () => (value ??= list.slice(0, length)),
-    set: (replacement: unknown) => {
-      value = replacement;
-    },
-  });
+  const source: Source = { list, length: list.length, copy: undefined };
+  Object.defineProperty(target, SOURCE, { value: source });
+  return Object.defineProperty(target, key, COPIED_WHEN_READ);
 }
 
-/** The tools of a turn by name, with what the model is shown of them. Rebuilt only when the source lists other tools. */
+interface Source {
+  readonly list: readonly unknown[];
+  readonly length: number;
+  copy: unknown;
+}
+
+const SOURCE = Symbol("source");
+
+/** One accessor for all: with one for each object V8 makes every object a slow one, and keeps what their closures hold for long. */
+const COPIED_WHEN_READ: PropertyDescriptor & ThisType<{ [SOURCE]: Source }> = {
+  enumerable: true,
+  configurable: true,
+  get() {
+    const source = this[SOURCE];
+    source.copy ??= source.list.slice(0, source.length);
+    return source.copy;
+  },
+  set(replacement: unknown) {
+    this[SOURCE].copy = replacement;
+  },
+};
+
+/** Tools by name, with what the model is shown of them. Never changed, so that runs with the same tools share one. */
 class ToolSet {
-  list: AgentTool[] = [];
-  declarations: LlmTool[] = [];
-  #byName = new Map<string, { tool: AgentTool; schema: ToolSchema }>();
+  readonly list: readonly AgentTool[];
+  readonly declarations: readonly LlmTool[];
+  readonly #byName = new Map<string, ToolEntry>();
 
   /** Throws `invalid_tool` or `duplicate_tool`. */
-  refresh(source: Iterable<AgentTool> | undefined): this {
-    if (this.#isCurrent(source)) return this;
-    const list = [...(source ?? [])];
-    const byName = new Map<string, { tool: AgentTool; schema: ToolSchema }>();
+  constructor(list: AgentTool[]) {
+    this.list = list;
     for (const tool of list) {
       assertTool(tool);
-      if (byName.has(tool.name)) throw duplicateTool(tool.name);
-      byName.set(tool.name, { tool, schema: toolSchema(tool) });
+      if (this.#byName.has(tool.name)) throw duplicateTool(tool.name);
+      const { name, description, parameters } = tool;
+      this.#byName.set(name, { tool, schema: toolSchema(tool), description, parameters });
     }
-    this.declarations = [...byName.values()].map(({ tool, schema }) => ({
+    this.declarations = [...this.#byName.values()].map(({ tool, schema }) => ({
       name: wellFormedDeep(tool.name),
       description: wellFormedDeep(tool.description ?? ""),
       parameters: wellFormedDeep(schema.json),
     }));
-    this.list = list;
-    this.#byName = byName;
-    return this;
   }
 
-  get(name: string): { tool: AgentTool; schema: ToolSchema } | undefined {
+  get(name: string): ToolEntry | undefined {
     return this.#byName.get(name);
   }
 
-  #isCurrent(source: Iterable<AgentTool> | undefined): boolean {
+  /** The source lists the same tools, and they are as they were. */
+  isCurrent(source: Iterable<AgentTool>): boolean {
     let index = 0;
-    for (const tool of source ?? []) if (this.list[index++] !== tool) return false;
+    for (const tool of source) {
+      if (this.list[index++] !== tool) return false;
+      const entry = this.#byName.get(tool.name);
+      if (entry?.tool !== tool || entry.description !== tool.description || entry.parameters !== tool.parameters) return false;
+    }
     return index === this.list.length;
   }
+}
+
+interface ToolEntry {
+  tool: AgentTool;
+  schema: ToolSchema;
+  description: unknown;
+  parameters: unknown;
+}
+
+const NO_TOOLS: readonly AgentTool[] = [];
+const toolSets = new WeakMap<object, ToolSet>();
+
+/** Throws `invalid_tool` or `duplicate_tool`. */
+export function toolSetOf(source: Iterable<AgentTool> = NO_TOOLS): ToolSet {
+  const known = toolSets.get(source);
+  if (known?.isCurrent(source)) return known;
+  const made = new ToolSet([...source]);
+  toolSets.set(source, made);
+  return made;
 }
 
 /** Throws for the first argument that cannot be used. Hooks and limits left out are fine. */
@@ -179,14 +213,13 @@ function assertArguments(context: unknown, config: unknown, emit: unknown, signa
     '"parallel" or "sequential"',
     toolExecution,
   );
-  for (const [name, value, least] of [
-    ["maxParallelToolCalls", maxParallelToolCalls, 1],
-    ["maxTruncatedTurns", maxTruncatedTurns, 1],
-    ["abortGraceMs", abortGraceMs, 0],
-  ] as const) {
-    expect(typeof value === "number" && value >= least, `config.${name}`, `a number of at least ${least}`, value);
+  expectAtLeast(1, "maxParallelToolCalls", maxParallelToolCalls);
+  expectAtLeast(1, "maxTruncatedTurns", maxTruncatedTurns);
+  expectAtLeast(0, "abortGraceMs", abortGraceMs);
+  for (const hook of HOOKS) {
+    const given: unknown = options[hook] ?? undefined;
+    if (given !== undefined && typeof given !== "function") expect(false, `config.${hook}`, "a function", given);
   }
-  for (const hook of HOOKS) expect(typeof (options[hook] ?? expect) === "function", `config.${hook}`, "a function", options[hook]);
   expect(typeof emit === "function", "emit", "a function that takes an event", emit);
   expect(isSignal(signal), "signal", "an AbortSignal", signal);
   if (typeof streamFn === "function") return;
@@ -217,4 +250,8 @@ export function isSignal(signal: unknown): boolean {
 
 function expect(holds: boolean, name: string, expected: string, got: unknown): void {
   if (!holds) throw new TurnLoopError("invalid_argument", `${name} must be ${expected}; got ${describe(got)}.`);
+}
+
+function expectAtLeast(least: number, name: string, value: unknown): void {
+  if (!(typeof value === "number" && value >= least)) expect(false, `config.${name}`, `a number of at least ${least}`, value);
 }

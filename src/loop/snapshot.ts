@@ -126,13 +126,14 @@ export function copyPlain<T>(value: T, seen: Map<object, unknown>): T {
     return copy as T;
   }
   if (!isPlainObject(value)) return value;
-  const copy = Object.create(Object.getPrototypeOf(value));
+  const copy: Json = Object.getPrototypeOf(value) === null ? Object.create(null) : {};
   seen.set(value, copy);
   for (const key of Object.keys(value)) {
-    const item = copyPlain((value as Record<string, unknown>)[key], seen);
-    Object.defineProperty(copy, key, { value: item, enumerable: true, configurable: true, writable: true });
+    const item = copyPlain((value as Json)[key], seen);
+    if (key !== "__proto__") copy[key] = item;
+    else Object.defineProperty(copy, key, { value: item, enumerable: true, configurable: true, writable: true });
   }
-  return copy;
+  return copy as T;
 }
 
 /** Snapshots of one answer while it streams. A delta costs O(blocks): only the block it is about is copied anew. */
@@ -152,9 +153,8 @@ export class AnswerSnapshots {
   /** `changed` is the block the event is about; undefined: all may have. `ended`: it will not change any more. */
   take(partial: AssistantMessage<string>, changed: number | undefined, ended: boolean): AssistantMessage {
     if (changed === undefined) this.#calls = [];
-    this.kept.length = Math.min(this.kept.length, Array.isArray(partial.content) ? partial.content.length : 0);
-
     const source = Array.isArray(partial.content) ? partial.content : [];
+    if (this.kept.length > source.length) this.kept.length = source.length;
     const content: AnswerBlock[] = new Array(source.length);
     for (let i = 0; i < source.length; i++) {
       const block = source[i] as AnswerBlock;

@@ -68,9 +68,7 @@ class Batch implements CallBatch {
 
   answerAll(): Promise<BatchOutcome> {
     const { abort, config } = this.run;
-    abort.onGraceOver = () => {
-      for (const call of this.#calls) call.giveUp();
-    };
+    abort.running = this;
     return this.#calls.some((call) => call.isSequential) || config.toolExecution === "sequential"
       ? this.#runSequentially()
       : this.#runConcurrently();
@@ -166,6 +164,10 @@ class Batch implements CallBatch {
       else startMore();
     };
     startMore();
+  }
+
+  giveUp(): void {
+    for (const call of this.#calls) call.giveUp();
   }
 
   onExecuted(call: OpenCall, result: AgentToolResult): void {
