@@ -26,6 +26,7 @@ interface Call {
 export class AnswerReader {
   readonly #builder: AssistantMessageBuilder;
   readonly #provider: string;
+  readonly #secrets: () => unknown[];
   readonly #lanes: Lanes;
   /** Open text and reasoning blocks, by kind and id. */
   readonly #prose = new Map<string, Lane>();
@@ -36,9 +37,11 @@ export class AnswerReader {
   #finish: { unified: string; raw: string | undefined } | undefined;
   #error: { error: unknown } | undefined;
 
-  constructor(builder: AssistantMessageBuilder, provider: string) {
+  /** `secrets`: what an error must not repeat. */
+  constructor(builder: AssistantMessageBuilder, provider: string, secrets: () => unknown[]) {
     this.#builder = builder;
     this.#provider = provider;
+    this.#secrets = secrets;
     this.#lanes = new Lanes(builder);
   }
 
@@ -91,7 +94,7 @@ export class AnswerReader {
   /** Closes an answer that is complete. */
   finish(): AssistantMessageEvent[] {
     const events = this.flush();
-    if (this.#error) return [...events, ...this.#builder.fail(...failureOf(this.#error.error))];
+    if (this.#error) return [...events, ...this.#builder.fail(...failureOf(this.#error.error, this.#secrets))];
     const { unified, raw } = this.#finish ?? { unified: "unknown", raw: undefined };
     const fail = (text: string, kind: "refusal" | "network"): AssistantMessageEvent[] => [
       ...events,

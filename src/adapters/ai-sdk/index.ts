@@ -5,6 +5,7 @@
  * @module
  */
 import { describe, TurnLoopError } from "../../errors.js";
+import { isThenable } from "../../loop/abort.js";
 import { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
 import { abortError, requestSignal } from "../shared/call.js";
@@ -66,7 +67,8 @@ async function* ask(
   const { signal } = options;
   const model = { ...given, api: given.api ?? "ai-sdk" };
   const builder = new AssistantMessageBuilder(model);
-  const answer = new AnswerReader(builder, languageModel.provider);
+  const secrets = (): unknown[] => [options.apiKey, options.headers, ownHeaders(languageModel)];
+  const answer = new AnswerReader(builder, languageModel.provider, secrets);
   let failure: { error: unknown } | undefined;
   const request = requestSignal(signal);
   try {
@@ -90,5 +92,17 @@ async function* ask(
   // a connection that breaks after the last part has cost nothing
   if (answer.complete || !failure) return yield* answer.finish();
   yield* answer.flush();
-  yield* builder.fail(...failureOf(failure.error));
+  yield* builder.fail(...failureOf(failure.error, secrets));
+}
+
+/** The headers that a provider's model adds, with its credential; undefined where a model does not show them. */
+function ownHeaders(languageModel: AiSdkLanguageModel): unknown {
+  try {
+    const { headers } = Object((languageModel as { config?: unknown }).config) as { headers?: unknown };
+    const value: unknown = typeof headers === "function" ? headers() : headers;
+    if (isThenable(value)) Promise.resolve(value).catch(() => {});
+    return value;
+  } catch {
+    return undefined; // it has no credential; the call says so
+  }
 }

@@ -8,6 +8,7 @@ import { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
 import { abortError, importPeer, requestSignal } from "../shared/call.js";
 import { errorInfo, explain } from "../shared/errors.js";
+import { withoutSecrets } from "../shared/secrets.js";
 import { AnswerReader, type WireEvent } from "./answer.js";
 import { type Block, type MessagesBody, messagesBody, type Turn } from "./request.js";
 
@@ -15,6 +16,8 @@ import { type Block, type MessagesBody, messagesBody, type Turn } from "./reques
 export interface AnthropicClient {
   messages: { create(body: any, options?: any): PromiseLike<any> };
   withOptions(options: any): AnthropicClient;
+  apiKey?: unknown;
+  authToken?: unknown;
 }
 
 /** Options of the vendor's client, which is created with them, or a `client` of your own. */
@@ -70,7 +73,14 @@ export function anthropicMessages(options: AnthropicMessagesOptions = {}): Strea
   };
   return (given, context, streamOptions = {}) => {
     const model = { ...given, api: given.api ?? "anthropic-messages" };
-    return answer(model, context, streamOptions, cache, connect);
+    const secrets = (): unknown[] => [
+      clientOptions.apiKey,
+      clientOptions.authToken,
+      clientOptions.defaultHeaders,
+      shared?.apiKey,
+      shared?.authToken,
+    ];
+    return answer(model, context, streamOptions, cache, connect, secrets);
   };
 }
 
@@ -80,6 +90,7 @@ async function* answer(
   options: StreamOptions,
   cache: boolean,
   connect: (apiKey: string | undefined) => Promise<AnthropicClient>,
+  secrets: () => unknown[],
 ): AsyncGenerator<AssistantMessageEvent> {
   const { signal } = options;
   const builder = new AssistantMessageBuilder(model);
@@ -97,7 +108,10 @@ async function* answer(
   }
   if (reader.complete) return yield* reader.finish();
   yield* reader.flush();
-  if (failure) return yield* builder.fail(new Error(failureText(failure.error)), errorInfo(failure.error));
+  if (failure) {
+    const text = withoutSecrets(failureText(failure.error), options.apiKey, options.headers, ...secrets());
+    return yield* builder.fail(new Error(text), errorInfo(failure.error));
+  }
   const cut = new Error("The stream ended early: the response's body ended without a message_stop.");
   yield* builder.fail(cut, { kind: "network", retryable: true });
 }

@@ -4,6 +4,7 @@ import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent, StreamOptions } from "../../stream.js";
 import { abortError, requestSignal } from "../shared/call.js";
 import { errorInfo, explain } from "../shared/errors.js";
+import { withoutSecrets } from "../shared/secrets.js";
 import { clientFor, type OpenAIClient } from "./client.js";
 
 /** Options of the vendor's client, which is created with them, or a `client` of your own. */
@@ -19,8 +20,8 @@ export interface AnswerReader<E> {
   read(event: E): AssistantMessageEvent[];
   /** What is still held back. */
   flush(): AssistantMessageEvent[];
-  /** Closes an answer that is complete. */
-  finish(): AssistantMessageEvent[];
+  /** Closes an answer that is complete. `clean` takes credentials out of an error's text. */
+  finish(clean: (text: string) => string): AssistantMessageEvent[];
 }
 
 /** How a request is sent with the client; `request` is for its second argument. */
@@ -62,9 +63,10 @@ export async function* streamAnswer<E>(
   }
   // a connection that breaks after the last word has cost nothing but the usage; an error that the server reports still counts
   const reported = Object(failure?.error).error !== undefined;
-  if (answer.complete && !reported) return yield* answer.finish();
+  const clean = (text: string): string => withoutSecrets(text, options.apiKey, client?.apiKey, given.apiKey, headers, given.defaultHeaders);
+  if (answer.complete && !reported) return yield* answer.finish(clean);
   yield* answer.flush();
-  if (failure) return yield* builder.fail(new Error(withoutKey(explain(failure.error), client?.apiKey)), errorInfo(failure.error));
+  if (failure) return yield* builder.fail(new Error(clean(explain(failure.error))), errorInfo(failure.error));
   const cut = empty
     ? "the response's body held no event. Does this address stream answers?"
     : `the response's body ended without ${ending}.`;
@@ -104,9 +106,4 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined
   } finally {
     clearTimeout(timer);
   }
-}
-
-/** A header that cannot be sent, and some servers, repeat the credential; a transcript is no place for it. */
-function withoutKey(text: string, key: unknown): string {
-  return typeof key === "string" && key.length >= 8 ? text.split(key).join("[the API key]") : text;
 }

@@ -125,13 +125,13 @@ export class ResponsesAnswer implements AnswerReader<ResponseEvent | null> {
     return this.#lanes.flush();
   }
 
-  finish(): AssistantMessageEvent[] {
+  finish(clean: (text: string) => string): AssistantMessageEvent[] {
     const events = this.flush();
     const { status, response } = this.#end ?? { status: "failed", response: {} };
     const reason = response.incomplete_details?.reason ?? undefined;
     if (status === "failed" || status === "cancelled") {
       const error = reportedError(response.error ?? {}, response);
-      events.push(...this.#builder.fail(new Error(explain(error)), errorInfo(error)));
+      events.push(...this.#builder.fail(new Error(clean(explain(error))), errorInfo(error)));
     } else if (this.#refusal !== "") events.push(...refused(this.#builder, this.#refusal));
     else if (status === "completed") events.push(...this.#builder.done());
     else if (reason === "content_filter") events.push(...refused(this.#builder));

@@ -21,7 +21,10 @@ const MAX_TEXT = 2000;
 export function errorInfo(thrown: unknown): ModelErrorInfo {
   const error = Object(thrown) as Record<string, unknown>;
   const status = statusOf(error);
-  const words = [error["code"], error["type"], explain(thrown)].filter((word) => typeof word === "string").join(" ");
+  const words = [error["code"], error["type"], explain(thrown)]
+    .filter((word) => typeof word === "string")
+    .map((word) => shorten(word, MAX_TEXT))
+    .join(" ");
   const kind = kindOf(status, words, error);
   const retryAfterMs = retryAfter(error["headers"]) ?? (kind === "rate_limit" ? waitInWords(words) : undefined);
   return {
