@@ -30,7 +30,7 @@ describe("10,000 levels of nesting", () => {
     ["anyOf", (v) => ({ anyOf: [v] })],
     ["default", (v) => ({ default: v })],
   ];
-  it.each(wraps.flatMap(([what, wrap]) => [1000, 2000, 4000, 10_000].map((levels) => [what, levels, wrap] as const)))(
+  it.each(wraps.flatMap(([what, wrap]) => [1000, 4000, 10_000].map((levels) => [what, levels, wrap] as const)))(
     "a schema of %s, %i levels deep, is refused by its code or answers the call",
     async (_what, levels, wrap) => {
       const parameters = { type: "object", properties: { v: nested(wrap, levels) } };
