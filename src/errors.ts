@@ -52,7 +52,11 @@ export class InterruptedRun extends Error {
 }
 
 export function isInterruptedRun(error: unknown): boolean {
-  return typeof error === "object" && error !== null && INTERRUPTED in error;
+  try {
+    return typeof error === "object" && error !== null && INTERRUPTED in error;
+  } catch {
+    return false; // a Proxy
+  }
 }
 
 /**

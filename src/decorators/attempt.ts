@@ -20,11 +20,14 @@ interface Attempt {
 const UNKNOWN: ModelErrorInfo = { kind: "unknown", retryable: false };
 
 /** Calls the model and reads up to the first non-empty delta, the terminal event, the end or a throw. */
-export async function beginAttempt(call: () => AssistantStream | Promise<AssistantStream>): Promise<Attempt> {
+export async function beginAttempt(
+  call: () => AssistantStream | Promise<AssistantStream>,
+  signal: AbortSignal | undefined,
+): Promise<Attempt> {
   const events: StreamEvent[] = [];
   let reader: EventReader | undefined;
   try {
-    reader = new EventReader(await call());
+    reader = new EventReader(await call(), signal);
     for (let event = await reader.next(); event; event = await reader.next()) {
       events.push(event);
       const failure = failureOf(event);

@@ -12,12 +12,14 @@ const RESULT_TIMEOUT_MS = 1000;
 export class EventReader {
   readonly #stream: AssistantStream;
   readonly #iterator: AsyncIterator<StreamEvent>;
+  readonly #signal: AbortSignal | undefined;
   #ended = false;
   #stopWaiting = (): void => {};
 
-  /** Throws for what cannot be iterated. */
-  constructor(stream: AssistantStream) {
+  /** Throws for what cannot be iterated. After an abort `result()` is not waited for. */
+  constructor(stream: AssistantStream, signal?: AbortSignal) {
     this.#stream = assertStream(stream);
+    this.#signal = signal;
     this.#iterator = stream[Symbol.asyncIterator]();
   }
 
@@ -25,6 +27,7 @@ export class EventReader {
   async next(): Promise<StreamEvent | undefined> {
     while (!this.#ended) {
       const next = await this.#iterator.next();
+      if (this.#ended) return undefined;
       if (next.done) return this.#end(await this.#result());
       const event: StreamEvent | undefined = next.value;
       if (event?.type === "done" || event?.type === "error") return this.#end(event);
@@ -35,6 +38,7 @@ export class EventReader {
 
   /** Lets the stream clean up; nobody waits for that. */
   close(): void {
+    this.#ended = true;
     this.#stopWaiting();
     ignoringFailure(() => this.#iterator.return?.());
   }
@@ -45,13 +49,15 @@ export class EventReader {
   }
 
   async #result(): Promise<StreamEvent | undefined> {
-    if (typeof this.#stream.result !== "function") return undefined;
+    if (typeof this.#stream.result !== "function" || this.#signal?.aborted) return undefined;
     const timeout = new Promise<undefined>((resolve) => {
       const timer = setTimeout(resolve, RESULT_TIMEOUT_MS, undefined);
       this.#stopWaiting = () => {
         clearTimeout(timer);
+        this.#signal?.removeEventListener("abort", this.#stopWaiting);
         resolve(undefined);
       };
+      this.#signal?.addEventListener("abort", this.#stopWaiting);
     });
     try {
       const message: AssistantMessage<string> | undefined = await Promise.race([this.#stream.result(), timeout]);

@@ -1,4 +1,6 @@
 import { describe, TurnLoopError } from "../errors.js";
+import { abortError } from "../loop/abort.js";
+import { AssistantMessageBuilder } from "../message-builder.js";
 import type { Model, StreamFn } from "../stream.js";
 import { beginAttempt } from "./attempt.js";
 
@@ -14,10 +16,12 @@ export function withFallback(candidates: readonly FallbackCandidate[]): StreamFn
     throw new TurnLoopError("invalid_argument", `withFallback needs at least one { streamFn, model? }; got ${describe(candidates)}.`);
   }
   return async function* fallingBack(model, context, options) {
+    const signal = options?.signal;
     for (const [index, candidate] of candidates.entries()) {
-      const { failure, replay } = await beginAttempt(() => candidate.streamFn(candidate.model ?? model, context, options));
+      if (signal?.aborted) return yield* new AssistantMessageBuilder(model).fail(abortError(signal));
+      const { failure, replay } = await beginAttempt(() => candidate.streamFn(candidate.model ?? model, context, options), signal);
       const isLast = index === candidates.length - 1;
-      if (!failure || failure.aborted || options?.signal?.aborted || isLast) return yield* replay();
+      if (!failure || failure.aborted || signal?.aborted || isLast) return yield* replay();
     }
   };
 }

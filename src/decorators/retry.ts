@@ -31,13 +31,14 @@ export function withRetry(streamFn: StreamFn, options: RetryOptions = {}): Strea
   return async function* retrying(model, context, streamOptions) {
     const signal = streamOptions?.signal;
     for (let attempt = 1; ; attempt++) {
-      const { failure, replay } = await beginAttempt(() => streamFn(model, context, streamOptions));
+      if (signal?.aborted) return yield* new AssistantMessageBuilder(model).fail(abortError(signal));
+      const { failure, replay } = await beginAttempt(() => streamFn(model, context, streamOptions), signal);
       const again = failure && !failure.aborted && !signal?.aborted && attempt <= maxRetries && shouldRetry(failure.info, attempt) === true;
       if (!again) return yield* replay();
       const delayMs = waitBefore(attempt, failure.info, minDelayMs, maxDelayMs);
       // a host that cannot be told must not cost the call its next attempt
       ignoringFailure(() => onRetry?.({ attempt, delayMs, info: failure.info }));
-      if (!(await pause(delayMs, signal))) return yield* new AssistantMessageBuilder(model).fail(abortError(signal));
+      await pause(delayMs, signal);
     }
   };
 }

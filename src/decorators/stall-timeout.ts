@@ -25,9 +25,13 @@ export function withStallTimeout(streamFn: StreamFn, { firstEventMs = 0, idleMs 
     else caller?.addEventListener("abort", forward);
     let partial: AssistantMessage<string> | undefined;
     let reader: EventReader | undefined;
+    let over = false;
     const open = async (): Promise<StreamEvent | undefined> => {
-      reader = new EventReader(await streamFn(model, context, { ...options, signal: controller.signal }));
-      return reader.next();
+      if (controller.signal.aborted) return undefined;
+      reader = new EventReader(await streamFn(model, context, { ...options, signal: controller.signal }), controller.signal);
+      if (!over) return reader.next();
+      reader.close(); // it came too late for anybody to read it
+      return undefined;
     };
     try {
       let limit = firstEventMs;
@@ -36,6 +40,7 @@ export function withStallTimeout(streamFn: StreamFn, { firstEventMs = 0, idleMs 
         if (event === STALLED || event === ABORTED) {
           const stalled = event === STALLED;
           const text = stalled ? `The model sent nothing for ${limit} ms.` : `aborted: ${errorText(caller?.reason)}`;
+          over = true;
           if (stalled) controller.abort(new Error(text));
           return yield* failed(
             model,
@@ -51,6 +56,7 @@ export function withStallTimeout(streamFn: StreamFn, { firstEventMs = 0, idleMs 
       }
     } finally {
       caller?.removeEventListener("abort", forward);
+      over = true;
       reader?.close();
     }
   };

@@ -35,7 +35,7 @@ export function withThinkingCard(streamFn: StreamFn, options: ThinkingOptions): 
         // whoever heard the start may have aborted
         if (signal?.aborted) return yield* aborted();
         signal?.addEventListener("abort", onAbort, { once: true });
-        const opened = new EventReader(await streamFn(model, context, streamOptions));
+        const opened = new EventReader(await streamFn(model, context, streamOptions), signal);
         reader = opened;
         if (signal?.aborted) return yield* aborted();
         for (let event = await opened.next(); event; event = await opened.next()) {

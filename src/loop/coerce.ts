@@ -101,5 +101,13 @@ function losslessNumber(text: string, type: string): number | undefined {
 }
 
 function significantDigits(text: string): string {
-  return text.replace(/[eE].*|[-.]/g, "").replace(/^0+|0+$/g, "");
+  const digits = text.replace(/[eE].*|[-.]/g, "").replace(/^0+/, "");
+  return digits.slice(0, digits.length - trailing(digits, "0"));
+}
+
+/** How often the text has this character at its end: a pattern would try again from each one before. */
+function trailing(text: string, character: string): number {
+  let count = 0;
+  while (text[text.length - 1 - count] === character) count++;
+  return count;
 }

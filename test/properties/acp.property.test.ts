@@ -7,8 +7,10 @@ import { expect, it, vi } from "vitest";
 import { AcpClient, choose } from "../adapters/acp-helpers.js";
 import { aborted, makeTool, model, textOf } from "../helpers.js";
 import { type AcpScenario, type AnswerSketch, acpScenarios, type BlockSketch, type SessionSketch } from "./acp-scenario.js";
+import { counter, runsOf } from "./runs.js";
 
-const RUNS = Number(process.env.TURNLOOP_PROPERTY_RUNS) || 300;
+const RUNS = runsOf("acp", "TURNLOOP_PROPERTY_RUNS");
+const played = counter("acp");
 /** Repeats a failure: the seed that it printed. */
 const SEED = Number(process.env.TURNLOOP_PROPERTY_SEED) || undefined;
 /** Turns of the event loop after which something is taken to hang. */
@@ -174,7 +176,10 @@ it(`every session keeps the protocol, whatever models, tools, users and clients 
   timeout: 60_000 + RUNS * 100,
 }, async () => {
   vi.spyOn(console, "error").mockImplementation(() => {}); // the SDK tells of answers that come after the end
-  const holds = fc.asyncProperty(acpScenarios, play);
+  const holds = fc.asyncProperty(acpScenarios, (scenario) => {
+    played();
+    return play(scenario);
+  });
   await fc.assert(holds, { numRuns: RUNS, ...(SEED !== undefined && { seed: SEED }) });
   vi.restoreAllMocks();
 });

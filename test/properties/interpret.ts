@@ -9,6 +9,7 @@ import {
   agentLoopContinue,
   runAgentLoop,
   runAgentLoopContinue,
+  type StreamFn,
 } from "turnloop";
 import { vi } from "vitest";
 import { historyOf, incoming, interpretedConfig, interpretedTools } from "./host.js";
@@ -32,8 +33,8 @@ const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 const MAX_STEPS = 3000;
 
 /** Needs fake timers without setImmediate. Everything that is wrong is in `world.violations` or found by the checks. */
-export async function play(scenario: Scenario): Promise<Played> {
-  const world = new World(scenario);
+export async function play(scenario: Scenario, decorate?: (streamFn: StreamFn) => StreamFn): Promise<Played> {
+  const world = new World(scenario, decorate);
   const { controller } = world;
   const rejections: unknown[] = [];
   const others = process.listeners("unhandledRejection");
@@ -107,7 +108,7 @@ function start(world: World, played: Played): Promise<AgentMessage[]> {
   const context: AgentContext = { systemPrompt: "You are \ud83d tested", messages, tools: interpretedTools(world) };
   const config = interpretedConfig(world, { id: "first-model", provider: "first-provider" });
   for (const input of [context, config, played.prompts]) deepFreeze(input);
-  const streamFn = interpretedModel(world);
+  const streamFn = world.decorate?.(interpretedModel(world)) ?? interpretedModel(world);
   const { signal } = world.controller;
   switch (scenario.entry) {
     case "run":

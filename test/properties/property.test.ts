@@ -3,10 +3,12 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { checkAll } from "./checks.js";
 import { play } from "./interpret.js";
 import { describeRun } from "./report.js";
+import { counter, runsOf } from "./runs.js";
 import { call, type Scenario, type Sketch, scenarios, sketch, text, type Wait } from "./scenario.js";
 import type { World } from "./world.js";
 
-const RUNS = Number(process.env.TURNLOOP_PROPERTY_RUNS) || 2000;
+const RUNS = runsOf("core", "TURNLOOP_PROPERTY_RUNS");
+const played = counter("core");
 /** Repeats a failure: the seed that it printed. */
 const SEED = Number(process.env.TURNLOOP_PROPERTY_SEED) || undefined;
 
@@ -27,7 +29,10 @@ async function playAndCheck(scenario: Scenario): Promise<World> {
 it(`every run keeps the contract, whatever model, tools, hooks, sink and abort do (${RUNS} runs)`, {
   timeout: 60_000 + RUNS * 30,
 }, async () => {
-  const holds = fc.asyncProperty(scenarios, async (scenario) => (await playAndCheck(scenario)).violations.length === 0);
+  const holds = fc.asyncProperty(scenarios, async (scenario) => {
+    played();
+    return (await playAndCheck(scenario)).violations.length === 0;
+  });
   const result = await fc.check(holds, { numRuns: RUNS, ...(SEED !== undefined && { seed: SEED }) });
   if (!result.failed) return;
   const { seed, numShrinks, counterexample } = result;

@@ -3,8 +3,10 @@ import { Agent, type AgentMessage, type AgentRunResult, type QueueMode, userMess
 import { assertEventSequence, recordEvents, type ScriptedAnswer, scriptedModel } from "turnloop/testing";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { makeTool, model, textOf } from "../helpers.js";
+import { counter, runsOf } from "./runs.js";
 
-const RUNS = Number(process.env.TURNLOOP_QUEUE_RUNS) || 300;
+const RUNS = runsOf("queues", "TURNLOOP_QUEUE_RUNS");
+const played = counter("queues");
 /** Repeats a failure: the seed that it printed. */
 const SEED = Number(process.env.TURNLOOP_PROPERTY_SEED) || undefined;
 
@@ -242,7 +244,10 @@ async function play(plan: Plan): Promise<string[]> {
 
 // SPEC 8.3, 7.2: every queued message is delivered exactly once and in order, or still waits, or was taken back by the host
 it(`no queued message is ever lost or delivered twice (${RUNS} runs)`, { timeout: 30_000 + RUNS * 50 }, async () => {
-  const holds = fc.asyncProperty(plans, async (plan) => (await play(plan)).length === 0);
+  const holds = fc.asyncProperty(plans, async (plan) => {
+    played();
+    return (await play(plan)).length === 0;
+  });
   const { failed, seed, counterexample } = await fc.check(holds, { numRuns: RUNS, ...(SEED !== undefined && { seed: SEED }) });
   if (!failed) {
     for (const what of ["delivered", "waiting", "completed", "stopped", "aborted", "error"] as const)

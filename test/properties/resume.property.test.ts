@@ -10,8 +10,11 @@ import { build } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { alias } from "../../vitest.config.js";
 import { type Disturbance, nextStep, type Plan, type PlannedCall, playSegment, type Segment } from "./approvals.js";
+import { counter, runsOf } from "./runs.js";
 
-const RUNS = Number(process.env.TURNLOOP_RESUME_RUNS) || 300;
+/** Of each of two tests. */
+const RUNS = Math.ceil(runsOf("resume", "TURNLOOP_RESUME_RUNS") / 2);
+const played = counter("resume");
 /** Repeats a failure: the seed that it printed. */
 const SEED = Number(process.env.TURNLOOP_PROPERTY_SEED) || undefined;
 
@@ -77,7 +80,10 @@ const undisturbed = (plan: Plan): Plan => ({
 });
 
 async function holds<T>(arbitrary: fc.Arbitrary<T>, check: (value: T) => Promise<string[]>): Promise<void> {
-  const property = fc.asyncProperty(arbitrary, async (value) => (await check(value)).length === 0);
+  const property = fc.asyncProperty(arbitrary, async (value) => {
+    played();
+    return (await check(value)).length === 0;
+  });
   const { failed, seed, counterexample } = await fc.check(property, { numRuns: RUNS, ...(SEED !== undefined && { seed: SEED }) });
   if (!failed) return;
   const [value] = counterexample as [T];

@@ -14,10 +14,12 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { historyOf, interpretedConfig, interpretedTools } from "./host.js";
 import { interpretedModel } from "./model.js";
 import { deepFreeze, show } from "./odd-values.js";
+import { counter, runsOf } from "./runs.js";
 import { type Act, type Scenario, scenarios } from "./scenario.js";
 import { World } from "./world.js";
 
-const RUNS = Number(process.env.TURNLOOP_VIEW_RUNS) || 150;
+const RUNS = runsOf("view", "TURNLOOP_VIEW_RUNS");
+const played = counter("view");
 /** Repeats a failure: the seed that it printed. */
 const SEED = Number(process.env.TURNLOOP_PROPERTY_SEED) || undefined;
 
@@ -168,7 +170,10 @@ async function driven(agent: Agent, running: Promise<{ outcome: string }>): Prom
 
 // SPEC 15.1, 8.2
 it(`a view has the Agent's state after each event, live and over a wire (${RUNS} runs)`, { timeout: 30_000 + RUNS * 50 }, async () => {
-  const holds = fc.asyncProperty(scenarios, plans, async (scenario, plan) => (await play(scenario, plan)).length === 0);
+  const holds = fc.asyncProperty(scenarios, plans, async (scenario, plan) => {
+    played();
+    return (await play(scenario, plan)).length === 0;
+  });
   const { failed, seed, counterexample } = await fc.check(holds, { numRuns: RUNS, ...(SEED !== undefined && { seed: SEED }) });
   if (!failed) {
     for (const [what, times] of Object.entries(reached)) expect(times, what).toBeGreaterThan(RUNS / 50);

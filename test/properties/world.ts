@@ -1,5 +1,5 @@
 /** What one interpreted run shares: the clock, the abort, and the log that the checks read. */
-import type { AgentEvent, AgentMessage, LlmContext, Message, StreamOptions } from "turnloop";
+import type { AgentEvent, AgentMessage, LlmContext, Message, StreamFn, StreamOptions } from "turnloop";
 import { vi } from "vitest";
 import { show, THROWN } from "./odd-values.js";
 import type { Act, CallName, HookName, Scenario, Wait } from "./scenario.js";
@@ -66,7 +66,11 @@ export class World {
   stoppedAt: number | undefined;
   over = false;
 
-  constructor(readonly scenario: Scenario) {
+  constructor(
+    readonly scenario: Scenario,
+    /** Around the StreamFn: not every answer of it is the run's. */
+    readonly decorate?: (streamFn: StreamFn) => StreamFn,
+  ) {
     this.tools = scenario.tools.length;
   }
 

@@ -2,6 +2,7 @@
 import { errorText, shorten } from "../../errors.js";
 import type { ModelErrorInfo } from "../../messages.js";
 import { errorInfo, explain } from "../shared/errors.js";
+import { withoutSecrets } from "../shared/secrets.js";
 
 type Fields = Record<string, unknown>;
 
@@ -14,8 +15,8 @@ const TYPES: readonly [RegExp, string][] = [
 
 const MAX_TEXT = 2000;
 
-/** What to `fail` with for what a model threw, or put into an `error` part: an error, a provider's own object, a text. */
-export function failureOf(thrown: unknown): [Error, ModelErrorInfo] {
+/** What to `fail` with for what a model threw, or put into an `error` part: an error, a provider's own object, a text. `secrets` are kept out of the text. */
+export function failureOf(thrown: unknown, secrets: () => unknown[]): [Error, ModelErrorInfo] {
   const own = Object(thrown) as Fields;
   const reported = report(own);
   const name = String(own["name"] ?? "");
@@ -28,7 +29,7 @@ export function failureOf(thrown: unknown): [Error, ModelErrorInfo] {
   });
   const info = errorInfo(error);
   const retryable = info.retryable || (info.kind === "unknown" && own["isRetryable"] === true);
-  return [new Error(explain(error)), { ...info, retryable }];
+  return [new Error(withoutSecrets(explain(error), ...secrets())), { ...info, retryable }];
 }
 
 /** The provider's own account of the error, which is wrapped in several ways. */

@@ -5,6 +5,7 @@
  * @module turnloop/ai-sdk
  */
 import { describe, TurnLoopError } from "../../errors.js";
+import { isThenable } from "../../loop/abort.js";
 import { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
 import { streamAnswer } from "../shared/stream-answer.js";
@@ -68,6 +69,7 @@ function ask(
   const { signal } = options;
   const model = { ...given, api: given.api ?? "ai-sdk" };
   const builder = new AssistantMessageBuilder(model);
+  const secrets = (): unknown[] => [options.apiKey, options.headers, ownHeaders(languageModel)];
   const open = async (own: AbortSignal): Promise<AsyncIterator<StreamPart | null>> => {
     const { stream } = await languageModel.doStream(callOptions(languageModel, model, context, options, own));
     const reader = stream.getReader();
@@ -76,5 +78,20 @@ function ask(
     return { next: () => reader.read() as Promise<IteratorResult<StreamPart | null>>, return: cancel };
   };
   const answer = new PartsAnswer(builder, languageModel.provider);
-  return streamAnswer({ builder, signal, open, failure: failureOf, ending: "a reason to finish", closingMs: CLOSING_MS }, answer);
+  return streamAnswer(
+    { builder, signal, open, failure: (error) => failureOf(error, secrets), ending: "a reason to finish", closingMs: CLOSING_MS },
+    answer,
+  );
+}
+
+/** The headers that a provider's model adds, with its credential; undefined where a model does not show them. */
+function ownHeaders(languageModel: AiSdkLanguageModel): unknown {
+  try {
+    const { headers } = Object((languageModel as { config?: unknown }).config) as { headers?: unknown };
+    const value: unknown = typeof headers === "function" ? headers() : headers;
+    if (isThenable(value)) Promise.resolve(value).catch(() => {});
+    return value;
+  } catch {
+    return undefined; // it has no credential; the call says so
+  }
 }

@@ -8,7 +8,8 @@ import { AssistantMessageBuilder } from "../../message-builder.js";
 import type { ModelErrorInfo } from "../../messages.js";
 import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
 import { importPeer } from "../shared/call.js";
-import { errorInfo, explain, withoutKey } from "../shared/errors.js";
+import { errorInfo, explain } from "../shared/errors.js";
+import { withoutSecrets } from "../shared/secrets.js";
 import { streamAnswer } from "../shared/stream-answer.js";
 import { MessagesAnswer, type WireEvent } from "./answer.js";
 import { type Block, type MessagesBody, messagesBody, type Turn } from "./request.js";
@@ -18,6 +19,7 @@ export interface AnthropicClient {
   messages: { create(body: any, options?: any): PromiseLike<any> };
   withOptions(options: any): AnthropicClient;
   apiKey?: unknown;
+  authToken?: unknown;
 }
 
 /** Options of the vendor's client, which is created with them, or a `client` of your own. */
@@ -73,7 +75,14 @@ export function anthropicMessages(options: AnthropicMessagesOptions = {}): Strea
   };
   return (given, context, streamOptions = {}) => {
     const model = { ...given, api: given.api ?? "anthropic-messages" };
-    return answer(model, context, streamOptions, cache, connect);
+    const secrets = (): unknown[] => [
+      clientOptions.apiKey,
+      clientOptions.authToken,
+      clientOptions.defaultHeaders,
+      shared?.apiKey,
+      shared?.authToken,
+    ];
+    return answer(model, context, streamOptions, cache, connect, secrets);
   };
 }
 
@@ -84,6 +93,7 @@ function answer(
   options: StreamOptions,
   cache: boolean,
   connect: (apiKey: string | undefined) => Promise<AnthropicClient>,
+  secrets: () => unknown[],
 ): AsyncGenerator<AssistantMessageEvent> {
   const { signal, headers, apiKey } = options;
   const builder = new AssistantMessageBuilder(model);
@@ -105,7 +115,7 @@ function answer(
     return reader.nextRequest();
   };
   const failure = (error: unknown): [Error, ModelErrorInfo] => [
-    new Error(withoutKey(failureText(error), client?.apiKey)),
+    new Error(withoutSecrets(failureText(error), apiKey, headers, ...secrets())),
     errorInfo(error),
   ];
   return streamAnswer({ builder, signal, open, nextRequest, failure, ending: "a message_stop", closingMs: CLOSING_MS }, reader);

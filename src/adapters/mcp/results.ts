@@ -67,7 +67,8 @@ function asImage(data: unknown, mimeType: unknown): ImageContent | undefined {
 
 /** In place of bytes that a model cannot read. */
 function notShown(facts: unknown[], base64: string): TextContent {
-  const bytes = Math.floor((base64.replace(/=+$/, "").length * 3) / 4);
+  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
+  const bytes = Math.floor(((base64.length - padding) * 3) / 4);
   return text(label([...facts, `${bytes} bytes, not shown`]));
 }
 

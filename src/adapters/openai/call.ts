@@ -2,7 +2,8 @@
 import type { ClientOptions } from "openai";
 import type { AssistantMessageBuilder } from "../../message-builder.js";
 import type { AssistantMessageEvent, StreamOptions } from "../../stream.js";
-import { errorInfo, explain, withoutKey } from "../shared/errors.js";
+import { errorInfo, explain } from "../shared/errors.js";
+import { withoutSecrets } from "../shared/secrets.js";
 import { type AnswerReader, streamAnswer } from "../shared/stream-answer.js";
 import { clientFor, type OpenAIClient } from "./client.js";
 
@@ -36,6 +37,9 @@ export function askOpenAI<E>(call: Call, answer: AnswerReader<E>, send: Send<E>)
     return (await send(client, { signal: own, headers, maxRetries: 0 }))[Symbol.asyncIterator]();
   };
   const failure = (error: unknown) =>
-    [new Error(withoutKey(explain(error), client?.apiKey)), errorInfo(error)] as [Error, ReturnType<typeof errorInfo>];
+    [new Error(withoutSecrets(explain(error), apiKey, client?.apiKey, given.apiKey, headers, given.defaultHeaders)), errorInfo(error)] as [
+      Error,
+      ReturnType<typeof errorInfo>,
+    ];
   return streamAnswer({ builder, signal, ending, open, failure, closingMs: CLOSING_MS }, answer);
 }

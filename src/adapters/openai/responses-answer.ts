@@ -1,7 +1,7 @@
 /** From the events of a Responses stream to the events of an answer (SPEC 12.2). */
 import type { AssistantMessageBuilder } from "../../message-builder.js";
+import type { ModelErrorInfo } from "../../messages.js";
 import type { AssistantMessageEvent } from "../../stream.js";
-import { errorInfo, explain } from "../shared/errors.js";
 import { type Lane, Lanes } from "../shared/lanes.js";
 import type { AnswerReader } from "../shared/stream-answer.js";
 import { doneAs, newest, refused, reportedError, stringOf } from "./ending.js";
@@ -125,13 +125,13 @@ export class ResponsesAnswer implements AnswerReader<ResponseEvent | null> {
     return this.#lanes.flush();
   }
 
-  finish(): AssistantMessageEvent[] {
+  finish(failure: (error: unknown) => [Error, ModelErrorInfo]): AssistantMessageEvent[] {
     const events = this.flush();
     const { status, response } = this.#end ?? { status: "failed", response: {} };
     const reason = response.incomplete_details?.reason ?? undefined;
     if (status === "failed" || status === "cancelled") {
       const error = reportedError(response.error ?? {}, response);
-      events.push(...this.#builder.fail(new Error(explain(error)), errorInfo(error)));
+      events.push(...this.#builder.fail(...failure(error)));
     } else if (this.#refusal !== "") events.push(...refused(this.#builder, this.#refusal));
     else if (status === "completed") events.push(...this.#builder.done());
     else if (reason === "content_filter") events.push(...refused(this.#builder));

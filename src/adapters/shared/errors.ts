@@ -21,7 +21,10 @@ const MAX_TEXT = 2000;
 export function errorInfo(thrown: unknown): ModelErrorInfo {
   const error = Object(thrown) as Record<string, unknown>;
   const status = statusOf(error);
-  const words = [error["code"], error["type"], explain(thrown)].filter((word) => typeof word === "string").join(" ");
+  const words = [error["code"], error["type"], explain(thrown)]
+    .filter((word) => typeof word === "string")
+    .map((word) => shorten(word, MAX_TEXT))
+    .join(" ");
   const kind = kindOf(status, words, error);
   const retryAfterMs = retryAfter(error["headers"]) ?? (kind === "rate_limit" ? waitInWords(words) : undefined);
   return {
@@ -47,11 +50,6 @@ export function explain(thrown: unknown): string {
   const reason = errorText(cause);
   const detail = typeof code === "string" && !reason.includes(code) ? `${reason}, ${code}` : reason;
   return text.includes(detail) ? text : shorten(`${text} (${detail})`, MAX_TEXT);
-}
-
-/** A header that cannot be sent, and some servers, repeat the credential; a transcript is no place for it. */
-export function withoutKey(text: string, key: unknown): string {
-  return typeof key === "string" && key.length >= 8 ? text.split(key).join("[the API key]") : text;
 }
 
 function kindOf(status: number | undefined, words: string, error: Record<string, unknown>): Kind {

@@ -12,8 +12,8 @@ export interface AnswerReader<E> {
   read(event: E): AssistantMessageEvent[];
   /** What is still held back. */
   flush(): AssistantMessageEvent[];
-  /** Closes an answer that is complete. */
-  finish(): AssistantMessageEvent[];
+  /** Closes an answer that is complete; `failure` words what the server reported with it. */
+  finish(failure: Asking<E>["failure"]): AssistantMessageEvent[];
 }
 
 /** How an answer is asked for. */
@@ -67,7 +67,7 @@ export async function* streamAnswer<E>(asking: Asking<E>, answer: AnswerReader<E
   }
   // a connection that breaks after the last word has cost nothing but the usage; an error that the server reports still counts
   const reported = Object(failure?.error).error !== undefined;
-  if (answer.complete && !reported) return yield* answer.finish();
+  if (answer.complete && !reported) return yield* answer.finish(asking.failure);
   yield* answer.flush();
   if (failure) return yield* builder.fail(...asking.failure(failure.error));
   const cut = empty
