@@ -23,7 +23,8 @@ export function withRecordedAbort(result: AgentToolResult, reason: string): Agen
 }
 
 export function recordedAbort(result: unknown): string | undefined {
-  return (Object(result) as { [RECORDED_ABORT]?: string })[RECORDED_ABORT];
+  const reason = (Object(result) as { [RECORDED_ABORT]?: unknown })[RECORDED_ABORT];
+  return typeof reason === "string" ? reason : undefined; // a Proxy answers to any name
 }
 
 /** A recorded tool keeps the grace time itself. */
