@@ -31,6 +31,7 @@ export function withStallTimeout(streamFn: StreamFn, { firstEventMs = 0, idleMs 
       reader = new EventReader(await streamFn(model, context, { ...options, signal: controller.signal }), controller.signal);
       if (!over) return reader.next();
       reader.close(); // it came too late for anybody to read it
+      reader = undefined;
       return undefined;
     };
     try {

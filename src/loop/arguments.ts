@@ -245,7 +245,7 @@ function isUrl(text: string): boolean {
 
 function jsonCopy(tool: AgentTool, schema: unknown): Json {
   try {
-    const copy: unknown = JSON.parse(JSON.stringify(schema));
+    const copy = copyJson(JSON.parse(JSON.stringify(schema))); // the checker recurses: not beyond copyJson's depth
     if (isPlainObject(copy)) return copy;
   } catch (error) {
     throw new TurnLoopError("invalid_tool", `The parameters of tool "${tool.name}" are not a JSON Schema: ${errorText(error)}`);
