@@ -11,6 +11,7 @@ export default defineConfig({
   splitting: true,
   // bundled: importing TypeBox's value module costs 97 ms, its Check alone 3 (docs/CONTRACT.md 14.2)
   noExternal: ["@cfworker/json-schema", "eventemitter3", /^@sinclair\/typebox\/value/],
+  removeNodeProtocol: false,
   external: [/^node:/],
   dts: { compilerOptions: { ignoreDeprecations: "6.0", types: ["node"] } },
 });

@@ -1,8 +1,5 @@
-import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { test as nodeTest } from "node:test";
 import { AssistantMessageBuilder, type Model, type StreamFn, withFallback, withRetry, withStallTimeout } from "turnloop";
-import { type DetailedAnswer, type StreamFnScenario, type StreamFnTestOptions, scriptedModel, testStreamFn } from "turnloop/testing";
+import { type DetailedAnswer, type StreamFnScenario, scriptedModel, testStreamFn } from "turnloop/testing";
 import { describe, expect, it, test } from "vitest";
 import { good, live, outcomeOf } from "./helpers.js";
 
@@ -109,25 +106,4 @@ describe("testStreamFn on any runner", () => {
     await outcomeOf((scenario) => (scenario === "text" ? () => Promise.reject(new Error("x")) : undefined));
     expect([globalThis.structuredClone, JSON.stringify]).toEqual(before);
   });
-
-  it("fits node:test with an expect of one line", () => {
-    const shim: StreamFnTestOptions = {
-      test: nodeTest,
-      expect: (actual) => ({ toBe: (expected) => assert.equal(actual, expected) }),
-    };
-    expect(shim).toBeDefined();
-  });
-});
-
-it("runs under node:test, skips and failures included", () => {
-  const target = process.env.TURNLOOP_TARGET;
-  if (!target || target === "src") return;
-  const code = `
-    import assert from "node:assert"; import { test } from "node:test";
-    const { scriptedModel, testStreamFn } = await import(${JSON.stringify(new URL("../../dist/testing.js", import.meta.url).href)});
-    const expect = (actual) => ({ toBe: (expected) => assert.equal(actual, expected) });
-    testStreamFn("scripted", (s) => (s === "text" ? scriptedModel(["a b c"]) : undefined), { test, expect });`;
-  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code], { encoding: "utf8" });
-  expect(stdout).toMatch(/# fail 0/);
-  expect(stdout).toMatch(/# skipped [1-9]/);
 });

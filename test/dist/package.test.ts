@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -47,6 +48,16 @@ describe.runIf(process.env.TURNLOOP_TARGET === "esm")("the packed package", () =
         `const { runAgentLoop, userMessage } = require("turnloop"); const { Type } = require("turnloop/schema"); const { assertEventSequence, recordEvents, scriptedModel } = require("turnloop/testing"); ${program}`,
       ),
     ).toBe("2\n");
+  });
+
+  it("asks for Node's modules by their full names, which workers and Deno know", () => {
+    // SPEC 14.1
+    const dist = join(project, "node_modules/turnloop/dist");
+    const code = readdirSync(dist).filter((name) => /\.c?js$/.test(name));
+    const asked = code.flatMap((name) => [
+      ...readFileSync(join(dist, name), "utf8").matchAll(/(?:from |import\(|require\()"([^".][^"]*)"/g),
+    ]);
+    expect(asked.map(([, name]) => name).filter((name) => isBuiltin(name as string) && !name?.startsWith("node:"))).toEqual([]);
   });
 
   it("has no code from strings, so that it runs under a strict content security policy", () => {

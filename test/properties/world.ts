@@ -85,8 +85,12 @@ export class World {
 
   abort(reason: unknown = THROWN[this.scenario.abort.reason]?.()): void {
     this.stoppedAt ??= Date.now();
-    if (reason === undefined) this.controller.abort();
-    else this.controller.abort(reason);
+    if (reason === undefined) return this.controller.abort();
+    try {
+      this.controller.abort(reason);
+    } catch {
+      this.controller.abort(); // workerd's reads the reason, and throws what a reason throws
+    }
   }
 
   /** The run calls something of the host's: here an abort may fall. */

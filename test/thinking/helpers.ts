@@ -74,3 +74,14 @@ export function watchedRun(streamFn: StreamFn, options: RunOptions = {}, thinkin
 }
 
 export const advance = async (ms: number): Promise<void> => void (await vi.advanceTimersByTimeAsync(ms));
+
+/** One event of the card "1". */
+export const event = (state: ThinkingEvent["state"], title = "Thinking..."): ThinkingEvent => ({
+  state,
+  cardId: "1",
+  name: "n",
+  title,
+  elapsedMs: 0,
+});
+/** What a card tells in a wait of a minute and more. */
+export const wait = [event("start"), event("heartbeat", "Thinking... (30s)"), event("heartbeat", "Thinking... (60s)"), event("complete")];

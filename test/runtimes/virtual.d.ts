@@ -1,0 +1,4 @@
+declare module "virtual:core-suite" {
+  const files: Record<string, () => Promise<unknown>>;
+  export default files;
+}
