@@ -5,8 +5,8 @@ import type { StreamFn } from "turnloop";
 import { testStreamFn } from "turnloop/testing";
 import { afterAll, afterEach, beforeEach, describe, expect, it, test } from "vitest";
 import { type RawServer, rawServer } from "../adapters/helpers.js";
-import { bodies } from "../adapters/openai-bodies.js";
 import { makeTool, outline, type RunOptions, run, textOf } from "../helpers.js";
+import { bodies } from "./bodies.js";
 
 type PiModel = mariozechner.Model<"openai-completions">;
 
