@@ -146,11 +146,17 @@ export function sumUsage(messages: readonly AgentMessage[]): Usage {
     if (message?.role !== "assistant" && message?.role !== "toolResult") continue;
     const usage = (message as { usage?: Partial<Usage> }).usage;
     if (typeof usage !== "object" || usage === null) continue;
-    for (const key of ["input", "output", "cacheRead", "cacheWrite", "totalTokens"] as const) sum[key] += numeric(usage[key]);
-    for (const key of ["input", "output", "cacheRead", "cacheWrite", "total"] as const) sum.cost[key] += numeric(usage.cost?.[key]);
+    for (const key of COUNTS) {
+      sum[key] += numeric(usage[key]);
+      sum.cost[key] += numeric(usage.cost?.[key]);
+    }
+    sum.totalTokens += numeric(usage.totalTokens);
+    sum.cost.total += numeric(usage.cost?.total);
   }
   return sum;
 }
+
+const COUNTS = ["input", "output", "cacheRead", "cacheWrite"] as const;
 
 function numeric(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;

@@ -10,35 +10,57 @@ export interface Subscriber {
   listen: AgentEventSink;
 }
 
-/** What belongs to one run of an Agent. */
+/**
+ * What belongs to one run of an Agent. To the loop it is the caller's signal, as far as the loop looks at one: a controller
+ * with a real one takes more time and memory than all the rest of a short run's state.
+ */
 export class ActiveRun {
-  readonly #controller = new AbortController();
+  readonly #dispatch: (event: AgentEvent) => void | Promise<void>;
   readonly #graceMs: number;
-  readonly #idle = deferred();
+  #onAbort: (() => void)[] = [];
+  #waiters: (() => void)[] = [];
+  aborted = false;
+  reason: unknown;
   /** Listeners are still busy with what was delivered so far. */
   #delivering: Promise<void> | undefined;
   /** Lets the loop go on when an abort must not wait for listeners. */
   #release: (() => void) | undefined;
-  readonly givenUp = new Set<Subscriber>();
+  /** Subscribers that did not settle in time after the abort. */
+  givenUp: Subscriber[] = [];
+  /** The first turn has begun. */
+  begun = false;
   messagesReplaced = false;
   /** The prompt, steering message or tool result between its start and its end. */
   incoming: AgentMessage | undefined;
   end: EndEvent | undefined;
 
-  constructor(graceMs = DEFAULT_ABORT_GRACE_MS) {
+  constructor(dispatch: (event: AgentEvent) => void | Promise<void>, graceMs = DEFAULT_ABORT_GRACE_MS) {
+    this.#dispatch = dispatch;
     this.#graceMs = graceMs;
   }
 
   get signal(): AbortSignal {
-    return this.#controller.signal;
+    return this as Pick<AbortSignal, "aborted" | "reason"> as AbortSignal;
   }
 
-  get idle(): Promise<void> {
-    return this.#idle.promise;
+  addEventListener(_type: "abort", listener: () => void): void {
+    this.#onAbort.push(listener);
+  }
+
+  removeEventListener(_type: "abort", listener: () => void): void {
+    this.#onAbort = this.#onAbort.filter((other) => other !== listener);
+  }
+
+  /** Resolves when the run is over and every listener is done. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push(resolve));
   }
 
   abort(reason: unknown): void {
-    this.#controller.abort(reason);
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    for (const listener of this.#onAbort) listener();
     this.#release?.();
   }
 
@@ -51,14 +73,22 @@ export class ActiveRun {
   }
 
   /** Delivers in order. The loop waits for the listeners, but not once the run is aborted: they are given up one by one. */
-  deliver(dispatch: () => void | Promise<void>): void | Promise<void> {
-    const delivering = this.#delivering ? this.#delivering.then(dispatch) : dispatch();
-    if (!delivering) return undefined;
+  deliver(event: AgentEvent): void | Promise<void> {
+    const delivering = this.#delivering ? this.#dispatchLater(event, this.#delivering) : this.#dispatch(event);
+    return delivering && this.#wait(delivering);
+  }
+
+  async #dispatchLater(event: AgentEvent, before: Promise<void>): Promise<void> {
+    await before;
+    await this.#dispatch(event);
+  }
+
+  #wait(delivering: Promise<void>): void | Promise<void> {
     this.#delivering = delivering;
     const done = (): void => {
       if (this.#delivering === delivering) this.#delivering = undefined;
     };
-    if (this.signal.aborted) return void delivering.then(done);
+    if (this.aborted) return void delivering.then(done);
     return new Promise((resolve) => {
       this.#release = resolve;
       delivering.then(() => {
@@ -82,25 +112,17 @@ export class ActiveRun {
           resolve();
         }, this.#graceMs);
       };
-      if (this.signal.aborted) startGrace();
-      else this.signal.addEventListener("abort", startGrace);
+      if (this.aborted) startGrace();
+      else this.addEventListener("abort", startGrace);
       listening.then(() => {
         clearTimeout(timer);
-        this.signal.removeEventListener("abort", startGrace);
+        this.removeEventListener("abort", startGrace);
         resolve();
       });
     });
   }
 
   finish(): void {
-    this.#idle.resolve();
+    for (const resolve of this.#waiters) resolve();
   }
-}
-
-function deferred(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = (): void => {};
-  const promise = new Promise<void>((onResolve) => {
-    resolve = onResolve;
-  });
-  return { promise, resolve };
 }

@@ -50,7 +50,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   readonly followUpQueue: MessageQueue;
 
   readonly #options: AgentOptions<M>;
-  readonly #guards = new WeakMap<Listener, Listener>();
+  #guards: WeakMap<Listener, Listener> | undefined;
   #subscribers: readonly Subscriber[] = [];
   #messages: AgentMessage[];
   #messagesView: readonly AgentMessage[] | undefined;
@@ -160,7 +160,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
 
   /** Resolves when no run is on and every listener is done. Do not await it inside an awaited listener: it would wait for itself. */
   async waitForIdle(): Promise<void> {
-    while (this.#run) await this.#run.idle;
+    while (this.#run) await this.#run.idle();
   }
 
   /** Replaces the transcript; during a run from its next turn on. */
@@ -247,7 +247,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     { queue = this.steeringQueue, decisions }: { queue?: MessageQueue; decisions?: ToolCallDecision[] } = {},
   ): Promise<AgentRunResult> {
     if (!isSignal(signal)) throw new TurnLoopError("invalid_argument", `signal must be an AbortSignal; got ${describe(signal)}.`);
-    const run = new ActiveRun(this.#options.abortGraceMs);
+    const run: ActiveRun = new ActiveRun((event) => this.#dispatch(event, run), this.#options.abortGraceMs);
     const before = this.#messages;
     this.#run = run;
     this.#setMessages(base.slice());
@@ -259,7 +259,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       const config = this.#config(run);
       const first = [...prompts, ...taken];
       const streamFn = this.#streamFn();
-      const emit = (event: AgentEvent): void | Promise<void> => run.deliver(() => this.#dispatch(event, run));
+      const emit = (event: AgentEvent): void | Promise<void> => run.deliver(event);
       const rest = [context, config, emit, run.signal, streamFn] as const;
       const messages = await (decisions
         ? resumeAgentLoop(decisions, ...rest)
@@ -289,16 +289,17 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       ...(options as unknown as AgentLoopConfig),
       ...hooksOf(options),
       model: this.model,
-      getSteeringMessages: async () => withQueued(await options.getSteeringMessages?.(), this.steeringQueue),
-      getFollowUpMessages: async () => withQueued(await options.getFollowUpMessages?.(), this.followUpQueue),
+      getSteeringMessages: () => withQueued(options.getSteeringMessages?.(), this.steeringQueue),
+      getFollowUpMessages: () => withQueued(options.getFollowUpMessages?.(), this.followUpQueue),
       [CHANGED_STATE]: (): NextTurn => {
+        const { systemPrompt, model } = this;
         const next: NextTurn = { context: {} };
-        if (this.systemPrompt !== current.systemPrompt) next.context = { systemPrompt: this.systemPrompt };
-        if (this.model !== current.model) next.model = this.model;
+        if (systemPrompt !== current.systemPrompt) next.context = { systemPrompt };
+        if (model !== current.model) next.model = model;
         if (run.messagesReplaced) next.context = { ...next.context, messages: this.#messages };
         run.messagesReplaced = false;
-        current.systemPrompt = this.systemPrompt;
-        current.model = this.model;
+        current.systemPrompt = systemPrompt;
+        current.model = model;
         return next;
       },
     };
@@ -330,31 +331,40 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   #dispatch(event: AgentEvent, run: ActiveRun): void | Promise<void> {
     this.#update(event, run);
     this.emit(event.type, event as never);
-    let waiting: Promise<void> | undefined;
-    for (const subscriber of this.#subscribers) {
-      const hear = (): void | Promise<void> => this.#hear(subscriber, event, run);
-      waiting = waiting ? waiting.then(hear) : (hear() as Promise<void> | undefined);
+    return this.#tell(this.#subscribers, 0, event, run);
+  }
+
+  /** Without a promise of a listener it costs none. */
+  #tell(subscribers: readonly Subscriber[], from: number, event: AgentEvent, run: ActiveRun): void | Promise<void> {
+    for (let i = from; i < subscribers.length; i++) {
+      const hearing = this.#hear(subscribers[i] as Subscriber, event, run);
+      if (hearing) return this.#tellAfter(hearing, subscribers, i + 1, event, run);
     }
-    return waiting;
+  }
+
+  #tellAfter(before: Promise<void>, subscribers: readonly Subscriber[], from: number, event: AgentEvent, run: ActiveRun): Promise<void> {
+    return before.then(() => this.#tell(subscribers, from, event, run));
   }
 
   #hear(subscriber: Subscriber, event: AgentEvent, run: ActiveRun): void | Promise<void> {
-    if (run.givenUp.has(subscriber) || !this.#subscribers.includes(subscriber)) return undefined;
-    const fail = (error: unknown): void => this.#report(error, event);
+    if (run.givenUp.includes(subscriber) || !this.#subscribers.includes(subscriber)) return;
     try {
       const returned: unknown = subscriber.listen(event);
-      if (!isThenable(returned)) return undefined;
-      return run.withinGrace(
-        Promise.resolve(returned).then(() => {}, fail),
-        () => {
-          run.givenUp.add(subscriber);
-          fail(new Error(`A listener of "${event.type}" did not settle in time after the abort; it hears nothing more of this run.`));
-        },
-      );
+      if (isThenable(returned)) return this.#hearOut(returned, subscriber, event, run);
     } catch (error) {
-      fail(error);
+      this.#report(error, event);
     }
-    return undefined;
+  }
+
+  #hearOut(listening: PromiseLike<unknown>, subscriber: Subscriber, event: AgentEvent, run: ActiveRun): Promise<void> {
+    const fail = (error: unknown): void => this.#report(error, event);
+    return run.withinGrace(
+      Promise.resolve(listening).then(() => {}, fail),
+      () => {
+        run.givenUp.push(subscriber);
+        fail(new Error(`A listener of "${event.type}" did not settle in time after the abort; it hears nothing more of this run.`));
+      },
+    );
   }
 
   #update(event: AgentEvent, run: ActiveRun): void {
@@ -363,7 +373,9 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
         this.#lastError = undefined;
         break;
       case "turn_start":
-        for (const { id } of pendingCalls(this.#messages)?.calls ?? []) this.#pendingToolCalls.add(id);
+        // only a run's first turn can find calls without a result
+        if (!run.begun) for (const { id } of pendingCalls(this.#messages)?.calls ?? []) this.#pendingToolCalls.add(id);
+        run.begun = true;
         break;
       case "message_start":
       case "message_update":
@@ -385,7 +397,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
         break;
       case "agent_end":
         this.#lastError = event.error;
-        this.#suspended = copyPlain(event.pending ?? [], new Map());
+        this.#suspended = copyPlain(event.pending ?? []);
         this.#pendingToolCalls.clear();
         run.end = event;
     }
@@ -424,6 +436,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
 
   /** One listener's failure reaches neither the run nor the others. */
   #guard<L extends Listener>(listener: L): L {
+    this.#guards ??= new WeakMap();
     const known = this.#guards.get(listener);
     if (known) return known as L;
     const report = (error: unknown, event: Heard): void => this.#report(error, event);

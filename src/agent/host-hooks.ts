@@ -1,5 +1,6 @@
 /** The hooks and polls a host gave to an Agent, as the loop takes them. */
 import type { AgentLoopConfig } from "../config.js";
+import { isThenable } from "../loop/abort.js";
 import { takeIn } from "../loop/incoming.js";
 import { HOOKS } from "../loop/run.js";
 import type { AgentMessage } from "../messages.js";
@@ -15,9 +16,13 @@ export function hooksOf(options: object): Partial<AgentLoopConfig> {
   return hooks;
 }
 
+type Polled = AgentMessage[] | undefined;
+
 /** What a host's poll gave, and what waits. Nothing is taken from the queue when the loop would refuse the former. */
-export function withQueued(polled: AgentMessage[] | undefined, queue: MessageQueue): AgentMessage[] {
-  if (polled !== undefined && polled !== null && !Array.isArray(polled)) return polled;
-  takeIn(polled ?? []);
-  return [...(polled ?? []), ...queue.take()];
+export function withQueued(polled: Polled | Promise<Polled>, queue: MessageQueue): AgentMessage[] | Promise<AgentMessage[]> {
+  if (isThenable(polled)) return Promise.resolve(polled).then((settled) => withQueued(settled as Polled, queue));
+  if (polled === undefined || polled === null) return queue.take();
+  if (!Array.isArray(polled)) return polled;
+  takeIn(polled);
+  return [...polled, ...queue.take()];
 }

@@ -1,5 +1,5 @@
 import { errorText } from "../errors.js";
-import { ABORTED, startTimer } from "../loop/abort.js";
+import { ABORTED, TIMED_OUT, within } from "../loop/abort.js";
 import { AssistantMessageBuilder } from "../message-builder.js";
 import type { AssistantMessage, ModelErrorInfo } from "../messages.js";
 import type { Model, StreamFn } from "../stream.js";
@@ -37,9 +37,9 @@ export function withStallTimeout(streamFn: StreamFn, { firstEventMs = 0, idleMs 
     try {
       let limit = firstEventMs;
       for (let waiting = open(); ; waiting = (reader as EventReader).next()) {
-        const event = await within(limit, waiting, controller.signal);
-        if (event === STALLED || event === ABORTED) {
-          const stalled = event === STALLED;
+        const event = await within(limit > 0 ? limit : Number.POSITIVE_INFINITY, waiting, controller.signal);
+        if (event === TIMED_OUT || event === ABORTED) {
+          const stalled = event === TIMED_OUT;
           const text = stalled ? `The model sent nothing for ${limit} ms.` : `aborted: ${errorText(caller?.reason)}`;
           over = true;
           if (stalled) controller.abort(new Error(text));
@@ -70,33 +70,4 @@ function failed(model: Model, partial: AssistantMessage<string> | undefined, tex
   if (!partial || error?.type !== "error") return events;
   const { stopReason, errorMessage, errorInfo } = error.error;
   return [{ ...error, error: { ...partial, stopReason, errorMessage, errorInfo } }];
-}
-
-const STALLED: unique symbol = Symbol("stalled");
-
-/** The value, STALLED when it takes longer than the limit, or ABORTED. What comes later is ignored, also a rejection. */
-function within<T>(ms: number, value: Promise<T>, signal: AbortSignal): Promise<T | typeof STALLED | typeof ABORTED> {
-  return new Promise((resolve, reject) => {
-    const timer = ms > 0 ? startTimer(() => resolve(STALLED), ms) : undefined;
-    const settle = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", onAbort);
-    };
-    const onAbort = (): void => {
-      settle();
-      resolve(ABORTED);
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort);
-    value.then(
-      (settled) => {
-        settle();
-        resolve(settled);
-      },
-      (error: unknown) => {
-        settle();
-        reject(error);
-      },
-    );
-  });
 }

@@ -95,20 +95,35 @@ export function startTimer(callback: () => void, ms: number): ReturnType<typeof 
   return ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(callback, Math.min(ms, MAX_TIMER_MS));
 }
 
-/** Waits; false when the signal fired first. */
-export function pause(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve(false);
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      resolve(false);
-    };
-    const timer = startTimer(() => {
-      signal?.removeEventListener("abort", onAbort);
-      resolve(true);
-    }, ms);
-    signal?.addEventListener("abort", onAbort, { once: true });
+/** What waiting gives when the time was up first. */
+export const TIMED_OUT: unique symbol = Symbol("timed out");
+
+/** The value, ABORTED at the signal, or TIMED_OUT after `ms` (Infinity: never). What comes later is ignored, also a rejection. */
+export function within<T>(
+  ms: number,
+  value: PromiseLike<T>,
+  signal: AbortSignal | undefined,
+): Promise<T | typeof ABORTED | typeof TIMED_OUT> {
+  return new Promise((resolve, reject) => {
+    const ending =
+      <A>(end: (outcome: A) => void) =>
+      (outcome: A): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onAbort);
+        end(outcome);
+      };
+    const settle = ending(resolve);
+    const onAbort = (): void => settle(ABORTED);
+    const timer = startTimer(() => settle(TIMED_OUT), ms);
+    value.then(settle, ending(reject));
+    if (signal?.aborted) onAbort();
+    else signal?.addEventListener("abort", onAbort);
   });
+}
+
+/** Waits; false when the signal fired first. */
+export async function pause(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
+  return (await within(ms, new Promise(() => {}), signal)) === TIMED_OUT;
 }
 
 /** What an aborted call ends with. */

@@ -16,6 +16,9 @@ export interface Ending {
   pending?: PendingToolCall[];
 }
 
+type Poll = "getSteeringMessages" | "getFollowUpMessages";
+type MaybePromise<T> = T | Promise<T>;
+
 export function isEnding(value: Incoming[] | Ending): value is Ending {
   return "outcome" in value;
 }
@@ -24,52 +27,76 @@ export function abortedEnding(run: Run): Ending {
   return { outcome: "aborted", error: { message: `Aborted: ${run.abort.reasonText}` } };
 }
 
-export async function askToPrepare(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): Promise<Ending | undefined> {
+/** Asks a hook, unless the run is stopping. Without a promise of the host it costs none. */
+function ask<A>(
+  run: Run,
+  hook: "prepareNextTurn" | "shouldStopAfterTurn" | Poll,
+  call: () => unknown,
+  take: (answer: unknown) => A,
+): MaybePromise<A | Ending> {
+  if (isStopping(run)) return abortedEnding(run);
+  const fail = (error: unknown): Ending =>
+    run.abort.aborted ? abortedEnding(run) : { outcome: "error", error: { message: `${hook} failed: ${errorText(error)}` } };
+  const settle = (answer: unknown): A | Ending => {
+    try {
+      return take(answer);
+    } catch (error) {
+      return fail(error);
+    }
+  };
   try {
-    let next: unknown = run.config.prepareNextTurn?.(turnContext(run, answer, results), run.abort.signal);
-    if (isThenable(next)) next = await run.abort.race(next);
-    if (next === ABORTED || isStopping(run)) return abortedEnding(run);
-    if (next) applyNextTurn(run, next as NextTurn);
+    const answer = call();
+    return isThenable(answer) ? Promise.resolve(answer).then(settle, fail) : settle(answer);
   } catch (error) {
-    return hookFailure(run, "prepareNextTurn", error);
+    return fail(error);
   }
-  return undefined;
 }
 
-export async function askToStop(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): Promise<Ending | undefined> {
-  if (isStopping(run)) return abortedEnding(run);
-  try {
-    const asking = Object.assign(turnContext(run, answer, results), { turn: run.turn });
-    let stop: unknown = run.config.shouldStopAfterTurn?.(asking);
-    if (isThenable(stop)) stop = await run.abort.race(stop);
+/** The answer of a hook that an abort does not wait for. */
+function raced(run: Run, answer: unknown): unknown {
+  return isThenable(answer) ? run.abort.race(answer) : answer;
+}
+
+export function askToPrepare(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): MaybePromise<Ending | undefined> {
+  const call = (): unknown => raced(run, run.config.prepareNextTurn?.(turnContext(run, answer, results), run.abort.signal));
+  return ask(run, "prepareNextTurn", call, (next) => {
+    if (next === ABORTED || isStopping(run)) return abortedEnding(run);
+    if (next) applyNextTurn(run, next as NextTurn);
+    return undefined;
+  });
+}
+
+export function askToStop(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): MaybePromise<Ending | undefined> {
+  const call = (): unknown =>
+    raced(run, run.config.shouldStopAfterTurn?.(Object.assign(turnContext(run, answer, results), { turn: run.turn })));
+  return ask(run, "shouldStopAfterTurn", call, (stop): Ending | undefined => {
     if (stop === ABORTED || isStopping(run)) return abortedEnding(run);
     return stop ? { outcome: "stopped" } : undefined;
-  } catch (error) {
-    return hookFailure(run, "shouldStopAfterTurn", error);
-  }
+  });
 }
 
 /**
  * Asks a queue. Not begun once the run is stopping; once begun it is waited for, and what it returns always reaches the
  * transcript, so that nothing taken from a queue is lost (SPEC 7.2).
  */
-export async function poll(run: Run, hook: "getSteeringMessages" | "getFollowUpMessages"): Promise<Incoming[] | Ending> {
-  const ask = run.config[hook];
-  if (!ask) return [];
-  if (isStopping(run)) return abortedEnding(run);
-  try {
-    const messages: unknown = (await ask.call(run.config)) ?? [];
-    if (!Array.isArray(messages)) {
-      throw new TurnLoopError("invalid_argument", `it must return an array of messages; got ${describe(messages)}.`);
-    }
-    if (messages.length === 0 && isStopping(run)) return abortedEnding(run);
-    const usable = messages.filter((message) => refusalOf([message]) === undefined);
-    // what is no message ends the run, but only in a turn that keeps what came with it
-    if (usable.length > 0 && usable.length < messages.length) run.refusal = new Error(`${hook} failed: ${refusalOf(messages)}`);
-    return takeIn(run.refusal ? usable : messages);
-  } catch (error) {
-    return hookFailure(run, hook, error);
-  }
+export function poll(run: Run, hook: Poll): MaybePromise<Incoming[] | Ending> {
+  if (!run.config[hook]) return [];
+  return ask(
+    run,
+    hook,
+    () => run.config[hook]?.(),
+    (polled) => {
+      const messages = polled ?? [];
+      if (!Array.isArray(messages)) {
+        throw new TurnLoopError("invalid_argument", `it must return an array of messages; got ${describe(messages)}.`);
+      }
+      if (messages.length === 0) return isStopping(run) ? abortedEnding(run) : [];
+      const usable = messages.filter((message) => refusalOf([message]) === undefined);
+      // what is no message ends the run, but only in a turn that keeps what came with it
+      if (usable.length > 0 && usable.length < messages.length) run.refusal = new Error(`${hook} failed: ${refusalOf(messages)}`);
+      return takeIn(run.refusal ? usable : messages);
+    },
+  );
 }
 
 function refusalOf(messages: AgentMessage[]): string | undefined {
@@ -116,9 +143,4 @@ function applyNextTurn(run: Run, next: NextTurn): void {
   run.toolSource = reusable(tools) ?? run.toolSource;
   run.model = next.model ?? run.model;
   run.streamOptions = next.streamOptions ?? run.streamOptions;
-}
-
-function hookFailure(run: Run, hook: string, error: unknown): Ending {
-  if (run.abort.aborted) return abortedEnding(run);
-  return { outcome: "error", error: { message: `${hook} failed: ${errorText(error)}` } };
 }

@@ -45,16 +45,22 @@ export class Delivery {
 
   /** True when the sink has settled already. */
   #send(event: AgentEvent): boolean {
-    const sent = ++this.#sent;
+    this.#sent++;
     const sink = this.#sink;
-    let returned: unknown;
     try {
-      returned = sink(event);
+      const returned: unknown = sink(event);
       if (!isThenable(returned)) return true;
+      this.#wait(returned, event);
+      return false;
     } catch (error) {
       this.#fail(error, event);
       return true;
     }
+  }
+
+  /** Apart from `#send`, which must not pay for these functions at each event. */
+  #wait(returned: PromiseLike<unknown>, event: AgentEvent): void {
+    const sent = this.#sent;
     const settled = (): void => {
       if (sent !== this.#sent || this.#abandoned) return;
       clearTimeout(this.#timer);
@@ -65,7 +71,6 @@ export class Delivery {
       settled();
     });
     this.#watch();
-    return false;
   }
 
   #drain(): void {

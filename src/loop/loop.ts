@@ -140,11 +140,12 @@ async function runTurns(run: Run, prompts: Incoming[], resumed?: Resumed): Promi
 
       if (isStopping(run)) return abortedEnding(run);
       if (tooOftenTruncated(run, answer.message)) return truncatedEnding(run);
-      const { prepareNextTurn, shouldStopAfterTurn, getSteeringMessages } = run.config;
+      const { prepareNextTurn, shouldStopAfterTurn } = run.config;
       let ending = prepareNextTurn && (await askToPrepare(run, answer.message, batch.results)); // (g)
       if (!ending && shouldStopAfterTurn) ending = await askToStop(run, answer.message, batch.results); // (h)
       if (ending) return ending;
-      const steering = getSteeringMessages ? await poll(run, "getSteeringMessages") : []; // (i)
+      let steering = poll(run, "getSteeringMessages"); // (i)
+      if (isThenable(steering)) steering = await steering;
       if (isEnding(steering)) return steering;
       pending = steering;
     }

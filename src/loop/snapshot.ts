@@ -55,7 +55,7 @@ export function copyMessage<M extends AgentMessage>(message: M, hasExtras = true
   if (message.role === "user" && !isUserContent((message as UserMessage).content))
     throw new TypeError("content must be a text or a list of blocks");
   if (message.role === "toolResult") return copyResultMessage(message as ToolResultMessage) as M;
-  return copyPlain(message, new Map());
+  return copyPlain(message);
 }
 
 function isUserContent(content: unknown): boolean {
@@ -115,7 +115,7 @@ export function copyUsage(usage: AssistantMessage["usage"]): AssistantMessage["u
 }
 
 /** Any data of a host: plain objects and arrays are copied, cycles kept, everything else is shared. */
-export function copyPlain<T>(value: T, seen: Map<object, unknown>): T {
+export function copyPlain<T>(value: T, seen = new Map<object, unknown>()): T {
   if (typeof value !== "object" || value === null) return value;
   const known = seen.get(value);
   if (known) return known as T;

@@ -9,7 +9,7 @@ import { InvalidArguments, validateArguments } from "./arguments.js";
 import { isRecorded, recordedAbort, withGrace } from "./recorded.js";
 import { errorResult, normalizeResult } from "./results.js";
 import { contextView, isStopping, type Run } from "./run.js";
-import { copyCall, copyContent, copyJson, copyPartial, isPlainObject } from "./snapshot.js";
+import { copyCall, copyContent, copyJson, copyPartial, copyPlain, isPlainObject } from "./snapshot.js";
 import {
   argumentsUnusable,
   notExecuted,
@@ -118,7 +118,7 @@ export class OpenCall {
   async #askBefore(): Promise<Refusal> {
     const { run } = this.#batch;
     const args = this.#args;
-    const asked = copyArgs(args);
+    const asked = copyPlain(args); // validated arguments may hold what a schema made of them, such as dates
     let decision: unknown;
     try {
       decision = run.config.beforeToolCall?.({ ...this.#batch.hookView(this.index), args, context: contextView(run) }, run.abort.signal);
@@ -147,7 +147,7 @@ export class OpenCall {
 
   /** What a decision about the call is made on. */
   pending(): PendingToolCall {
-    const pending: PendingToolCall = { toolCall: copyCall(this.call), args: copyArgs(this.#args) };
+    const pending: PendingToolCall = { toolCall: copyCall(this.call), args: copyPlain(this.#args) };
     return this.reason === undefined ? pending : { ...pending, reason: this.reason };
   }
 
@@ -269,13 +269,6 @@ class TimeLimit {
     clearTimeout(this.#timer);
     this.#stopForwarding();
   }
-}
-
-/** Validated arguments may hold what a schema made of them, such as dates: only plain data is copied. */
-function copyArgs(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(copyArgs);
-  if (!isPlainObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyArgs(item)]));
 }
 
 function sameArgs(a: unknown, b: unknown): boolean {
