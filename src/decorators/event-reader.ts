@@ -52,12 +52,13 @@ export class EventReader {
     if (typeof this.#stream.result !== "function" || this.#signal?.aborted) return undefined;
     const timeout = new Promise<undefined>((resolve) => {
       const timer = setTimeout(resolve, RESULT_TIMEOUT_MS, undefined);
-      this.#stopWaiting = () => {
+      const stop = (): void => {
         clearTimeout(timer);
-        this.#signal?.removeEventListener("abort", this.#stopWaiting);
+        this.#signal?.removeEventListener("abort", stop);
         resolve(undefined);
       };
-      this.#signal?.addEventListener("abort", this.#stopWaiting);
+      this.#stopWaiting = stop;
+      this.#signal?.addEventListener("abort", stop);
     });
     try {
       const message: AssistantMessage<string> | undefined = await Promise.race([this.#stream.result(), timeout]);

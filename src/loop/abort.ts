@@ -11,10 +11,7 @@ export class RunAbort {
   readonly #onAbort = new Set<() => void>();
   #graceTimer: ReturnType<typeof setTimeout> | undefined;
   aborted = false;
-  /**
-   * Gives up its calls when the time to settle after an abort is over. The batch itself, not a function of its own: a closure
-   * here makes V8 keep finished batches through all minor collections, which triples what a turn costs.
-   */
+  /** Gives up its calls when the time to settle after an abort is over. */
   running: { giveUp(): void } | undefined;
 
   constructor(caller: AbortSignal | undefined, graceMs: number) {

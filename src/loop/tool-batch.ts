@@ -51,8 +51,13 @@ class Batch implements CallBatch {
   readonly #outcome: BatchOutcome = { results: [], shown: [], terminate: true };
   #hookCopy: AssistantMessage | undefined;
   #hookCalls: ToolCall[] | undefined;
-  /** Goes on after an execution. */
-  #onAnswered: () => void = () => {};
+  /** The calls to execute. */
+  #ready: OpenCall[] = [];
+  #limit = 0;
+  #started = 0;
+  #answered = 0;
+  #starting = false;
+  #onDone: () => void = () => {};
 
   constructor(run: Run, answer: AssistantMessage, decisions?: Map<ToolCall, ToolCallDecision>) {
     this.run = run;
@@ -142,28 +147,32 @@ class Batch implements CallBatch {
     return wait ? delivery.delivered().then(() => call.prepare()) : call.prepare();
   }
 
-  /** Starts the calls in source order, in one tick up to the limit; each that ends makes room for the next. */
+  /** Executes the calls and then calls back. */
   #executeAll(ready: OpenCall[], limit: number, onDone: () => void): void {
-    let started = 0;
-    let answered = 0;
-    let starting = false;
-    const startMore = (): void => {
-      if (starting) return; // a call that settles at once would start the next one inside this loop
-      starting = true;
-      for (let call = ready[started]; call && started - answered < limit; call = ready[started]) {
-        started++;
-        if (this.#outcome.interruption !== undefined) this.#onAnswered();
-        else if (isStopping(this.run)) this.#endExecution(call, notExecuted(this.run));
-        else call.execute();
-      }
-      starting = false;
-    };
-    this.#onAnswered = () => {
-      answered++;
-      if (answered === ready.length) onDone();
-      else startMore();
-    };
-    startMore();
+    this.#ready = ready;
+    this.#limit = limit;
+    this.#onDone = onDone;
+    this.#started = this.#answered = 0;
+    this.#startMore();
+  }
+
+  /** Starts the calls in source order, in one tick up to the limit; each that ends makes room for the next. */
+  #startMore(): void {
+    if (this.#starting) return; // a call that settles at once would start the next one inside this loop
+    this.#starting = true;
+    for (let call = this.#ready[this.#started]; call && this.#started - this.#answered < this.#limit; call = this.#ready[this.#started]) {
+      this.#started++;
+      if (this.#outcome.interruption !== undefined) this.#onAnswered();
+      else if (isStopping(this.run)) this.#endExecution(call, notExecuted(this.run));
+      else call.execute();
+    }
+    this.#starting = false;
+  }
+
+  #onAnswered(): void {
+    this.#answered++;
+    if (this.#answered === this.#ready.length) this.#onDone();
+    else this.#startMore();
   }
 
   giveUp(): void {

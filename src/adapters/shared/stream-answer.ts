@@ -81,13 +81,13 @@ class Source<E> {
   readonly #request: ReturnType<typeof requestSignal>;
   #iterator: AsyncIterator<E, unknown> | undefined;
   /** Ends what is being waited for. */
-  #end: () => void = () => {};
+  #end: ((over: typeof OVER) => void) | undefined;
   #closing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(signal: AbortSignal | undefined) {
     this.#request = requestSignal(signal);
     this.#request.signal.addEventListener("abort", () => {
-      this.#end();
+      this.#end?.(OVER);
       this.#return();
     });
   }
@@ -127,8 +127,8 @@ class Source<E> {
 
   #unlessCancelled(promise: Promise<IteratorResult<E, unknown>>): Promise<IteratorResult<E, unknown>> {
     return new Promise((resolve, reject) => {
-      this.#end = () => resolve(OVER);
-      if (this.#request.signal.aborted) this.#end();
+      this.#end = resolve;
+      if (this.#request.signal.aborted) resolve(OVER);
       promise.then(resolve, reject);
     });
   }
