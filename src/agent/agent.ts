@@ -285,9 +285,8 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   #config(run: ActiveRun): AgentLoopConfig {
     const options = this.#options;
     const current = { systemPrompt: this.systemPrompt, model: this.model };
-    const config: AgentLoopConfig & { [CHANGED_STATE](): NextTurn } = {
-      ...(options as unknown as AgentLoopConfig),
-      ...hooksOf(options),
+    // no spread: V8 gives each object that gets a new property after one a hidden class of its own
+    return Object.assign({}, options as unknown as AgentLoopConfig, hooksOf(options), {
       model: this.model,
       getSteeringMessages: () => withQueued(options.getSteeringMessages?.(), this.steeringQueue),
       getFollowUpMessages: () => withQueued(options.getFollowUpMessages?.(), this.followUpQueue),
@@ -302,8 +301,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
         current.model = model;
         return next;
       },
-    };
-    return config;
+    });
   }
 
   #streamFn(): StreamFn {

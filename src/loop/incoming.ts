@@ -11,15 +11,21 @@ export interface Incoming {
 
 /** Throws `invalid_argument` for what is not a message. */
 export function takeIn(messages: readonly AgentMessage[]): Incoming[] {
-  // holes are entries too
-  return Array.from(messages, (message, index) => {
+  const taken: Incoming[] = [];
+  for (const message of messages) {
+    let shown: AgentMessage | undefined;
     try {
-      if (typeof message?.role === "string") return { message, shown: copyMessage(message) };
+      if (typeof message?.role === "string") shown = copyMessage(message);
     } catch {
       // content that is no list of blocks
     }
-    throw new TurnLoopError("invalid_argument", `expected messages with a role and content; got ${describe(message)} at index ${index}.`);
-  });
+    if (!shown) {
+      const index = taken.length;
+      throw new TurnLoopError("invalid_argument", `expected messages with a role and content; got ${describe(message)} at index ${index}.`);
+    }
+    taken.push({ message, shown });
+  }
+  return taken;
 }
 
 /** Throws `no_prompts` unless there is something to say (SPEC 4.3). */

@@ -37,7 +37,8 @@ function assemble(run: Run, messages: Message[], apiKey: string | undefined): Re
   const context: LlmContext = { messages: messages.slice() };
   if (run.systemPrompt) context.systemPrompt = wellFormedDeep(run.systemPrompt);
   if (declarations.length > 0) context.tools = declarations.slice();
-  const options: StreamOptions = { ...run.streamOptions, signal: run.abort.signal };
+  const options: StreamOptions = { signal: undefined, ...run.streamOptions };
+  options.signal = run.abort.signal;
   if (apiKey !== undefined) options.apiKey = apiKey;
   return { context, options };
 }

@@ -115,21 +115,25 @@ export function copyUsage(usage: AssistantMessage["usage"]): AssistantMessage["u
 }
 
 /** Any data of a host: plain objects and arrays are copied, cycles kept, everything else is shared. */
-export function copyPlain<T>(value: T, seen = new Map<object, unknown>()): T {
+export function copyPlain<T>(value: T, seen?: Map<object, unknown>): T {
   if (typeof value !== "object" || value === null) return value;
-  const known = seen.get(value);
+  const known = seen?.get(value);
   if (known) return known as T;
   if (Array.isArray(value)) {
     const copy: unknown[] = [];
-    seen.set(value, copy);
-    for (const item of value) copy.push(copyPlain(item, seen));
+    const within = (seen ?? new Map()).set(value, copy);
+    for (const item of value) copy.push(copyPlain(item, within));
     return copy as T;
   }
   if (!isPlainObject(value)) return value;
   const copy: Json = Object.getPrototypeOf(value) === null ? Object.create(null) : {};
-  seen.set(value, copy);
+  let within = seen?.set(value, copy);
   for (const key of Object.keys(value)) {
-    const item = copyPlain((value as Json)[key], seen);
+    let item = (value as Json)[key];
+    if (typeof item === "object") {
+      within ??= new Map().set(value, copy);
+      item = copyPlain(item, within);
+    }
     if (key !== "__proto__") copy[key] = item;
     else Object.defineProperty(copy, key, { value: item, enumerable: true, configurable: true, writable: true });
   }

@@ -121,7 +121,8 @@ export class OpenCall {
     const asked = copyPlain(args); // validated arguments may hold what a schema made of them, such as dates
     let decision: unknown;
     try {
-      decision = run.config.beforeToolCall?.({ ...this.#batch.hookView(this.index), args, context: contextView(run) }, run.abort.signal);
+      const { assistantMessage, toolCall } = this.#batch.hookView(this.index);
+      decision = run.config.beforeToolCall?.({ assistantMessage, toolCall, args, context: contextView(run) }, run.abort.signal);
       if (isThenable(decision)) decision = await run.abort.race(decision);
     } catch (error) {
       return isStopping(run) ? notExecuted(run) : errorResult(`Tool call blocked: beforeToolCall failed: ${errorText(error)}`);
@@ -191,7 +192,8 @@ export class OpenCall {
     const isError = executed.isError === true;
     try {
       const result = { ...executed, content: copyContent(executed.content) };
-      const asked = { ...this.#batch.hookView(this.index), args: this.#args, result, isError, context: contextView(run) };
+      const { assistantMessage, toolCall } = this.#batch.hookView(this.index);
+      const asked = { assistantMessage, toolCall, args: this.#args, result, isError, context: contextView(run) };
       let changes: unknown = run.config.afterToolCall?.(asked, run.abort.signal);
       if (isThenable(changes)) changes = await run.abort.race(changes);
       if (changes === ABORTED) return executed;
