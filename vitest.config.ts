@@ -37,6 +37,7 @@ const projectsOf = (target: Target): TestProjectInlineConfiguration[] =>
     ...common(target),
     test: {
       ...test,
+      testTimeout: 30_000, // finds what hangs; how fast a busy machine is, no test asks
       execArgv: ["--expose-gc"],
       env: { TURNLOOP_TARGET: target },
       server: { deps: { external: [/\/dist\/[\w-]+\.c?js$/] } },
