@@ -31,7 +31,13 @@ const common = (target: Target) => ({
 });
 const projectsOf = (target: Target): TestProjectInlineConfiguration[] =>
   [
-    { name: target, include: ["test/**/*.test.ts"], exclude: [...excluded, ...alone], isolate: false, setupFiles: ["test/shared-worker.ts"] },
+    {
+      name: target,
+      include: ["test/**/*.test.ts"],
+      exclude: [...excluded, ...alone],
+      isolate: false,
+      setupFiles: ["test/shared-worker.ts"],
+    },
     { name: `${target} alone`, include: alone.map((path) => path.replace(/\*\*$/, "**/*.test.ts")), exclude: excluded },
   ].map((test) => ({
     ...common(target),
