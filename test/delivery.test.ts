@@ -346,6 +346,27 @@ describe("a failing sink", () => {
     ]);
   });
 
+  it("leaves no call without a result when a tool fails with the reason of the abort, as fetch does", async () => {
+    // SPEC 4.10, 5.2
+    const fast = makeTool("fast", () => "ok");
+    const slow = makeTool("slow", async (_id, _args, signal) => {
+      await aborted(signal);
+      throw signal.reason;
+    });
+    const { events, error } = await runWith(
+      (event) => {
+        if (event.type === "tool_execution_end" && event.toolName === "fast") throw new Error("end");
+      },
+      scriptedModel([[{ toolCall: "slow" }, { toolCall: "fast" }]]),
+      { tools: [fast, slow] },
+    );
+    assertEventSequence(events);
+    expect(resultsOf(error as never).map((result) => [textOf(result), result.isError])).toEqual([
+      ['Tool "slow" was aborted (the event sink failed) and may have partly run: the event sink failed', true],
+      ["ok", false],
+    ]);
+  });
+
   it("that never settles is given up after the grace that follows an abort", async () => {
     // SPEC 7.2
     vi.useFakeTimers();

@@ -224,7 +224,8 @@ export class OpenCall {
   }
 
   #throw(error: unknown): void {
-    if (isInterruptedRun(error) && this.#executing) {
+    // the abort's own reason, passed on as fetch does, is a failure like any other
+    if (isInterruptedRun(error) && error !== this.#batch.run.abort.signal.reason && this.#executing) {
       this.#executing = false;
       this.#limit?.clear();
       return this.#batch.onInterrupted(error);
