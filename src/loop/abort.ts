@@ -13,6 +13,8 @@ export class RunAbort {
   aborted = false;
   /** Gives up its calls when the time to settle after an abort is over. */
   running: { giveUp(): void } | undefined;
+  /** Hears of the abort while it reads an answer. */
+  reading: { onAbort(): void } | undefined;
 
   constructor(caller: AbortSignal | undefined, graceMs: number) {
     this.#caller = caller;
@@ -42,6 +44,7 @@ export class RunAbort {
     this.#graceTimer = startTimer(() => this.running?.giveUp(), this.graceMs);
     this.#controller.abort(reason);
     for (const callback of this.#onAbort) callback();
+    this.reading?.onAbort();
   }
 
   /** Calls back once at the abort. Returns what takes the callback back. */

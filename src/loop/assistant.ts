@@ -35,7 +35,6 @@ class AnswerReader {
   readonly #run: Run;
   readonly #resolve: (answer: Answer) => void;
   #open = true;
-  #stopListening = (): void => {};
   #stream: AssistantStream | undefined;
   #iterator: AsyncIterator<unknown> | undefined;
   #resultTimer: ReturnType<typeof setTimeout> | undefined;
@@ -52,44 +51,54 @@ class AnswerReader {
   start(): void {
     if (this.#run.abort.aborted) return this.#abort();
     if (this.#run.refusal) return this.#fail(this.#run.refusal);
-    this.#stopListening = this.#run.abort.onAbort(() => {
-      if (!this.#mustAwaitRecord()) this.#abort();
-    });
-    this.#try(() => {
+    this.#run.abort.reading = this;
+    try {
       const request = buildRequest(this.#run);
       if (isThenable(request)) request.then((built) => this.#send(built as Request | typeof ABORTED), this.#fail);
       else this.#send(request as Request);
-    });
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** How the call ended may be being recorded: the answer is then what the record says. */
+  onAbort(): void {
+    const { streamFn, abort } = this.#run;
+    if (!this.#iterator || !isRecorded(streamFn) || isInterruptedRun(abort.signal.reason)) this.#abort();
   }
 
   #send(request: Request | typeof ABORTED): void {
     if (request === ABORTED || !this.#open) return;
-    this.#try(() => {
+    try {
       const { streamFn, model } = this.#run;
       const stream: unknown = streamFn(model, request.context, request.options);
       if (isThenable(stream)) stream.then((settled) => this.#read(settled), this.#fail);
       else this.#read(stream);
-    });
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   #read(stream: unknown): void {
     if (!this.#open) return;
-    this.#try(() => {
+    try {
       this.#stream = assertStream(stream);
       this.#iterator = this.#stream[Symbol.asyncIterator]();
       if (this.#open) this.#pull();
       else this.#closeIterator();
-    });
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
-  readonly #pull = (): void => {
+  #pull(): void {
     if (!this.#open) return;
     try {
       Promise.resolve(this.#iterator?.next()).then(this.#receive, this.#fail);
     } catch (error) {
       this.#fail(error);
     }
-  };
+  }
 
   /** Pulls nothing while the sink is busy (SPEC 4.7). */
   readonly #receive = (result: IteratorResult<unknown> | undefined): void => {
@@ -103,7 +112,7 @@ class AnswerReader {
       else {
         if (event) this.#update(event);
         const { delivery } = this.#run;
-        if (delivery.busy) delivery.delivered().then(this.#pull);
+        if (delivery.busy) delivery.delivered().then(() => this.#pull());
         else this.#pull();
       }
     } catch (error) {
@@ -134,10 +143,12 @@ class AnswerReader {
     const early = (): void => this.#fail(new Error("The model's stream ended early: it gave no done and no error event."));
     if (typeof this.#stream?.result !== "function") return early();
     this.#resultTimer = setTimeout(early, RESULT_TIMEOUT_MS);
-    Promise.resolve(this.#stream.result()).then((message) => {
-      if (typeof message !== "object" || message === null) early();
-      else this.#try(() => this.#finish({ type: "done", reason: message.stopReason as never, message }));
-    }, this.#fail);
+    Promise.resolve(this.#stream.result())
+      .then((message) => {
+        if (typeof message !== "object" || message === null) early();
+        else this.#finish({ type: "done", reason: message.stopReason as never, message });
+      })
+      .catch(this.#fail);
   }
 
   #finish(event: TerminalEvent): void {
@@ -165,12 +176,6 @@ class AnswerReader {
     else this.#settle(this.#kept(), { stopReason: "error", errorMessage: errorText(error), ...(errorInfo && { errorInfo }) });
   };
 
-  /** How the call ended is being recorded; the answer is what the record says. */
-  #mustAwaitRecord(): boolean {
-    const { streamFn, abort } = this.#run;
-    return this.#iterator !== undefined && isRecorded(streamFn) && !isInterruptedRun(abort.signal.reason);
-  }
-
   #abort(): void {
     this.#settle(this.#kept(), { stopReason: "aborted", errorMessage: `Aborted: ${this.#run.abort.reasonText}` });
   }
@@ -185,7 +190,7 @@ class AnswerReader {
     const { delivery } = this.#run;
     const message = this.#finalAnswer(given, failure);
     this.#open = false;
-    this.#stopListening();
+    this.#run.abort.reading = undefined;
     clearTimeout(this.#resultTimer);
     const answer = { message, shown: copyAnswer(message, this.#run.hasExtras) };
     if (!this.#snapshots) delivery.deliver({ type: "message_start", message: copyAnswer(message, this.#run.hasExtras) });
@@ -209,15 +214,6 @@ class AnswerReader {
     const iterator = this.#iterator;
     this.#iterator = undefined;
     ignoringFailure(() => iterator?.return?.());
-  }
-
-  /** Whatever a StreamFn or a hook throws is the failure of this answer. */
-  #try(step: () => void): void {
-    try {
-      step();
-    } catch (error) {
-      this.#fail(error);
-    }
   }
 
   /** With a `now` of the host every timestamp is its own, so that a run can be replayed (SPEC 2.2). */

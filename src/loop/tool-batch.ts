@@ -8,7 +8,7 @@ import { isThenable } from "./abort.js";
 import { normalizeResult, toolResultMessage } from "./results.js";
 import { append, isStopping, type Run } from "./run.js";
 import { copyAnswer, copyUsage } from "./snapshot.js";
-import { type CallBatch, OpenCall, SUSPENDED } from "./tool-call.js";
+import { type CallBatch, OpenCall, type Refusal, SUSPENDED } from "./tool-call.js";
 import { deniedCall, notExecuted } from "./tool-call-results.js";
 
 export interface BatchOutcome {
@@ -53,7 +53,7 @@ class Batch implements CallBatch {
   #hookCalls: ToolCall[] | undefined;
   /** The calls to execute. */
   #ready: OpenCall[] = [];
-  #limit = 0;
+  #limit = 1;
   #started = 0;
   #answered = 0;
   #starting = false;
@@ -85,8 +85,13 @@ class Batch implements CallBatch {
     for (const call of this.#calls) {
       if (this.#outcome.interruption !== undefined) break;
       const refusal = await this.#prepare(call);
-      if (!refusal) await new Promise<void>((resolve) => this.#executeAll([call], 1, resolve));
-      else if (refusal !== SUSPENDED) this.#answerCall(call, refusal);
+      this.#take(call, refusal);
+      if (!refusal) {
+        await new Promise<void>((resolve) => {
+          this.#onDone = resolve;
+          this.#startMore();
+        });
+      }
       // results behind a suspended call wait for it: they are in source order
       for (let next = this.#calls[delivered]; next?.message; next = this.#calls[++delivered]) this.#deliverResult(next);
       if (delivery.busy) await delivery.delivered();
@@ -99,43 +104,50 @@ class Batch implements CallBatch {
   /** Prepares all calls in order, then runs them at once; without async parts in the preparation it costs one promise. */
   #runConcurrently(): Promise<BatchOutcome> {
     return new Promise((resolve) => {
-      const { config, delivery } = this.run;
-      const ready: OpenCall[] = [];
+      const { delivery } = this.run;
       const finish = (): void => {
         this.#settle(0);
         if (delivery.busy) delivery.delivered().then(() => resolve(this.#outcome));
         else resolve(this.#outcome);
       };
-      const take = (call: OpenCall, refusal: Awaited<ReturnType<OpenCall["prepare"]>>): void => {
-        if (!refusal) ready.push(call);
-        else if (refusal !== SUSPENDED) this.#answerCall(call, refusal);
-      };
-      const prepareFrom = (start: number): void => {
-        for (let i = start; i < this.#calls.length; i++) {
-          const call = this.#calls[i] as OpenCall;
-          const refusal = this.#prepare(call);
-          if (isThenable(refusal)) {
-            refusal.then((settled) => {
-              take(call, settled as Awaited<ReturnType<OpenCall["prepare"]>>);
-              prepareFrom(i + 1);
-            });
-            return;
-          }
-          take(call, refusal);
-        }
-        if (ready.length === 0) finish();
-        else this.#executeAll(ready, Math.floor(config.maxParallelToolCalls ?? ready.length), finish);
-      };
-      prepareFrom(0);
+      this.#onDone = finish;
+      this.#prepareFrom(0);
     });
+  }
+
+  #prepareFrom(start: number): void {
+    for (let i = start; i < this.#calls.length; i++) {
+      const call = this.#calls[i] as OpenCall;
+      const refusal = this.#prepare(call);
+      if (isThenable(refusal)) {
+        refusal.then((settled) => {
+          this.#take(call, settled as Refusal);
+          this.#prepareFrom(i + 1);
+        });
+        return;
+      }
+      this.#take(call, refusal);
+    }
+    this.#limit = Math.floor(this.run.config.maxParallelToolCalls ?? this.#ready.length);
+    if (this.#ready.length === 0) this.#onDone();
+    else this.#startMore();
+  }
+
+  #take(call: OpenCall, refusal: Refusal): void {
+    if (!refusal) this.#ready.push(call);
+    else if (refusal !== SUSPENDED) this.#answerCall(call, refusal);
   }
 
   /** Delivers the results from this call on. What is suspended stays so, unless the run was stopped meanwhile. */
   #settle(from: number): void {
-    const suspended = this.#outcome.interruption === undefined ? this.#calls.filter((call) => !call.message) : [];
-    if (isStopping(this.run)) for (const call of suspended) this.#answerCall(call, notExecuted(this.run));
-    else if (suspended.length > 0) this.#outcome.pending = suspended.map((call) => call.pending());
-    for (const call of this.#calls.slice(from)) if (call.message) this.#deliverResult(call);
+    const pending: PendingToolCall[] = [];
+    for (const call of this.#calls) {
+      if (call.message || this.#outcome.interruption !== undefined) continue;
+      if (isStopping(this.run)) this.#answerCall(call, notExecuted(this.run));
+      else pending.push(call.pending());
+    }
+    if (pending.length > 0) this.#outcome.pending = pending;
+    for (let i = from; i < this.#calls.length; i++) if (this.#calls[i]?.message) this.#deliverResult(this.#calls[i] as OpenCall);
   }
 
   #prepare(call: OpenCall): ReturnType<OpenCall["prepare"]> {
@@ -145,15 +157,6 @@ class Batch implements CallBatch {
     const { id: toolCallId, name: toolName } = call.call;
     const wait = delivery.deliver({ type: "tool_execution_start", toolCallId, toolName, args: call.shownArgs });
     return wait ? delivery.delivered().then(() => call.prepare()) : call.prepare();
-  }
-
-  /** Executes the calls and then calls back. */
-  #executeAll(ready: OpenCall[], limit: number, onDone: () => void): void {
-    this.#ready = ready;
-    this.#limit = limit;
-    this.#onDone = onDone;
-    this.#started = this.#answered = 0;
-    this.#startMore();
   }
 
   /** Starts the calls in source order, in one tick up to the limit; each that ends makes room for the next. */

@@ -37,7 +37,7 @@ export interface CallBatch {
 export const SUSPENDED: unique symbol = Symbol("suspended");
 
 /** The result that takes the place of an execution, or SUSPENDED; undefined: the call may be executed. */
-type Refusal = AgentToolResult | typeof SUSPENDED | undefined;
+export type Refusal = AgentToolResult | typeof SUSPENDED | undefined;
 
 export class OpenCall {
   readonly #batch: CallBatch;
