@@ -62,18 +62,17 @@ function isWhole(counts: object | undefined, total: "totalTokens" | "total"): bo
 function finalContent(given: unknown, turn: number): AnswerBlock[] {
   if (typeof given === "string") return given === "" ? [] : [{ type: "text", text: given }];
   if (!Array.isArray(given)) return [];
-  const content: AnswerBlock[] = [];
-  const calls: ToolCall[] = [];
-  for (const block of given) {
-    if (typeof block !== "object" || block === null) continue;
-    const copy: AnswerBlock = block.type === "toolCall" ? safeCall(block) : { ...block };
-    if (copy.type === "text" && typeof copy.text !== "string")
-      (copy as TextContent).text = copy.text === undefined || copy.text === null ? "" : describe(copy.text);
-    if (copy.type === "toolCall") calls.push(copy);
-    content.push(copy);
-  }
-  makeIdsUnique(calls, turn);
+  const content = given.filter((block) => typeof block === "object" && block !== null).map(finalBlock);
+  makeIdsUnique(content.filter(isToolCall), turn);
   return content;
+}
+
+function finalBlock(block: AnswerBlock): AnswerBlock {
+  if (block.type === "toolCall") return safeCall(block);
+  const copy = { ...block };
+  if (copy.type === "text" && typeof copy.text !== "string")
+    (copy as TextContent).text = copy.text === undefined || copy.text === null ? "" : describe(copy.text);
+  return copy;
 }
 
 function safeCall(given: ToolCall): ToolCall {
@@ -109,24 +108,18 @@ function placeOfNonJson(value: unknown, depth = 0): string {
 
 /** An empty id becomes `call_<turn>_<index>`; a repeated one gets a suffix, the first keeps its own. */
 function makeIdsUnique(calls: ToolCall[], turn: number): void {
-  if (calls.length === 0) return;
-  const own = new Set<string>();
+  const own = calls.length > 1 ? new Set<string>() : undefined; // the id of an only call costs no set
   const again: ToolCall[] = [];
-  for (let index = 0; index < calls.length; index++) {
-    const call = calls[index] as ToolCall;
+  calls.forEach((call, index) => {
     const id: unknown = call.id;
-    if (typeof id === "string" ? id.trim() === "" : typeof id !== "number") {
-      call.id = `call_${turn}_${index}`;
-      again.push(call);
-    } else {
-      call.id = wellFormedDeep(String(id));
-      if (own.has(call.id)) again.push(call);
-      else own.add(call.id);
-    }
-  }
+    const isGiven = typeof id === "string" ? id.trim() !== "" : typeof id === "number";
+    call.id = isGiven ? wellFormedDeep(String(id)) : `call_${turn}_${index}`;
+    if (isGiven && !own?.has(call.id)) own?.add(call.id);
+    else again.push(call);
+  });
   for (const call of again) {
     const base = call.id;
-    for (let suffix = 2; own.has(call.id); suffix++) call.id = `${base}_${suffix}`;
-    own.add(call.id);
+    for (let suffix = 2; own?.has(call.id); suffix++) call.id = `${base}_${suffix}`;
+    own?.add(call.id);
   }
 }

@@ -30,7 +30,13 @@ export function copyJson(value: unknown, drop?: "proto" | "unsafe", size?: { val
     return typeof value === "function" || typeof value === "symbol" ? undefined : value;
   }
   if (depth >= MAX_DEPTH) throw new Error(`nested deeper than ${MAX_DEPTH} levels`);
-  if (Array.isArray(value)) return value.map((item) => copyJson(item, drop, size, depth + 1) ?? null);
+  if (Array.isArray(value)) {
+    const copy: unknown[] = value.slice();
+    for (let i = 0; i < copy.length; i++) {
+      if (size || typeof copy[i] !== "string") copy[i] = copyJson(copy[i], drop, size, depth + 1) ?? null;
+    }
+    return copy;
+  }
   const copy: Record<string, unknown> = {};
   for (const key in value) {
     if (!Object.hasOwn(value, key)) continue;
