@@ -79,7 +79,6 @@ describe("the house", () => {
   });
 
   it("lets its hosts in by its public names only", () => {
-    // SPEC 12.1
     const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
     const names = Object.keys(exports).map((path) => path.replace(/^\./, "turnloop"));
     const examples = join(root, "examples");
