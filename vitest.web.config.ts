@@ -7,7 +7,8 @@ export default defineConfig({
   test: {
     include: ["test/web/**/*.test.ts"],
     globalSetup: "test/web/build-and-serve.ts",
-    fileParallelism: false,
+    // the tests wait for the page far more than they work
+    maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

@@ -78,6 +78,26 @@ describe("the house", () => {
     }
   });
 
+  it("lets its hosts in by its public names only", () => {
+    const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const names = Object.keys(exports).map((path) => path.replace(/^\./, "turnloop"));
+    const examples = join(root, "examples");
+    const hosts = readdirSync(examples, { recursive: true, encoding: "utf8" }).filter(
+      (path) => /\.ts$/.test(path) && !/\bnode_modules\b|\bdist\b/.test(path),
+    );
+    expect(hosts.length).toBeGreaterThan(40);
+    for (const host of hosts) {
+      const text = readFileSync(join(examples, host), "utf8");
+      const specifiers = [...text.matchAll(/(?:\bfrom|\bimport\(?|\brequire\()\s*"([^"]+)"/g)].map(([, from]) => from as string);
+      const hidden = specifiers.filter((from) =>
+        from.startsWith(".")
+          ? /^(src|dist)\b/.test(relative(root, resolve(dirname(join(examples, host)), from)))
+          : /^turnloop\b/.test(from) && !names.includes(from),
+      );
+      expect(hidden, host).toEqual([]);
+    }
+  });
+
   it("has two runtime dependencies at most", () => {
     // SPEC 14.2
     const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));

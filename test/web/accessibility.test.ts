@@ -28,7 +28,7 @@ async function tabTo(current: Chat, name: string | RegExp, key = "Tab"): Promise
 
 test("everything can be done by keyboard", async () => {
   const current = chat();
-  const { page, conversation, settled, tool, button } = current;
+  const { page, conversation, settled, tool, button, shown, poll } = current;
   const { keyboard } = page;
   expect(await focused(current), "one can write at once").toBe("Message");
   await keyboard.type('write "Sweep" to notes/b.md');
@@ -37,32 +37,32 @@ test("everything can be done by keyboard", async () => {
   await keyboard.press("Enter");
   // an approval: the focus goes to its title, is kept in the dialog, and comes back
   const dialog = page.getByRole("dialog", { name: "Write file?" });
-  await dialog.waitFor();
+  await shown(dialog);
   await tabTo(current, "text");
   await keyboard.press("End");
   await keyboard.type(" twice");
   await tabTo(current, "Allow");
   await keyboard.press("Enter");
   await settled();
-  await expect.poll(() => focused(current)).toBe("Message");
+  await poll(() => focused(current)).toBe("Message");
   expect(await tool("Write file").innerText()).toContain("Sweep twice");
-  await conversation.getByText("1 + 1 = 2").last().waitFor();
+  await shown(conversation.getByText("1 + 1 = 2").last());
   // steering, a follow-up that is taken back, a stop
   await keyboard.type("proofread notes/meeting.md");
   await keyboard.press("Enter");
-  await tool("Proofread").getByRole("progressbar").waitFor();
+  await shown(tool("Proofread").getByRole("progressbar"));
   await keyboard.type("what is 2 + 2?");
   await keyboard.press("Control+Enter");
-  await button("Take back: what is 2 + 2?").waitFor();
+  await shown(button("Take back: what is 2 + 2?"));
   await tabTo(current, "Take back: what is 2 + 2?", "Shift+Tab");
   await keyboard.press("Enter");
-  await expect.poll(() => focused(current)).toBe("Message");
+  await poll(() => focused(current)).toBe("Message");
   await keyboard.press("Escape");
-  await button("Try again").waitFor();
+  await shown(button("Try again"));
   await tabTo(current, "Try again", "Shift+Tab");
   await keyboard.press("Enter");
   await settled();
-  await expect.poll(() => focused(current)).toBe("Message");
+  await poll(() => focused(current)).toBe("Message");
   // the conversation scrolls, thoughts open
   await tabTo(current, "Thought", "Shift+Tab");
   await keyboard.press("Enter");
@@ -71,9 +71,9 @@ test("everything can be done by keyboard", async () => {
   // the model's form
   await tabTo(current, /^Model: /, "Shift+Tab");
   await keyboard.press("Enter");
-  await expect.poll(() => focused(current)).toBe("Base URL");
+  await poll(() => focused(current)).toBe("Base URL");
   await keyboard.press("Escape");
-  await expect.poll(() => focused(current)).toMatch(/^Model: /);
+  await poll(() => focused(current)).toMatch(/^Model: /);
 });
 
 test("the page has its landmarks, and each control its name", async () => {
@@ -85,7 +85,7 @@ test("the page has its landmarks, and each control its name", async () => {
 });
 
 test("a screen reader hears what happens, and not every word", async () => {
-  const { page, say, settled, conversation } = chat();
+  const { page, say, settled, conversation, poll } = chat();
   const heard: string[] = [];
   await page.exposeFunction("hear", (words: string) => void heard.push(words));
   await page.evaluate(() => {
@@ -99,20 +99,20 @@ test("a screen reader hears what happens, and not every word", async () => {
   expect(await conversation.getAttribute("aria-live")).toBe("off");
   await say("list files in notes");
   await settled();
-  await expect.poll(() => heard).toEqual(["Working on it.", "The answer is complete."]);
+  await poll(() => heard).toEqual(["Working on it.", "The answer is complete."]);
 });
 
 // SPEC 5.7 14.1
 describe("what a model writes", () => {
   test("is text and never markup", async () => {
-    const { page, say, settled, conversation, useServer } = chat();
+    const { page, say, settled, conversation, useServer, shown } = chat();
     const server = await endpoint();
     const markup = '<img src=x onerror="document.title=1"> <b>bold</b> &amp; # heading';
     server.answer((res) => void res.end(text(markup) + stopWith(1, 1)));
     await useServer(server.url);
     await say("hi");
     await settled();
-    await conversation.getByText(markup, { exact: true }).waitFor();
+    await shown(conversation.getByText(markup, { exact: true }));
     expect(await conversation.locator("b, img").count()).toBe(0);
     expect(await page.title()).toBe("turnloop chat");
     await server.close();
@@ -123,11 +123,11 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
   const chatIn = useChat({ colorScheme });
 
   test("texts stand out from what is behind them", async () => {
-    const { page, say, settled, button } = chatIn();
+    const { page, say, settled, button, shown } = chatIn();
     await say("show missing.md");
     await settled();
     await say("proofread README.md");
-    await button("Stop").waitFor();
+    await shown(button("Stop"));
     const weak = await page.evaluate(() => {
       const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true }) as OffscreenCanvasRenderingContext2D;
       const luminance = (color: string): number => {

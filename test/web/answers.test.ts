@@ -6,28 +6,28 @@ const chat = useChat();
 // SPEC 15.1 4.6
 describe("an answer of the offline model", () => {
   test("shows its thoughts and its text", async () => {
-    const { page, say, conversation, settled, screenshot } = chat();
+    const { page, say, conversation, settled, screenshot, shown } = chat();
     await say("list files in notes");
     const answer = conversation.getByRole("article", { name: "Assistant" });
-    await answer.last().getByText("In notes: 2 files").waitFor();
+    await shown(answer.last().getByText("In notes: 2 files"));
     await settled();
     expect(await page.getByRole("timer").count()).toBe(0);
     expect(await answer.last().innerText()).toContain("- notes/ideas.md (233 bytes)\n- notes/meeting.md (336 bytes)");
     expect(await answer.first().getByText("Plan: list").isVisible(), "thoughts close when the answer goes on").toBe(false);
     await answer.first().getByText("Thought", { exact: true }).click();
-    await answer.first().getByText("Plan: list the files in notes. Next: list_files.").waitFor();
+    await shown(answer.first().getByText("Plan: list the files in notes. Next: list_files."));
     await screenshot("answer-text-and-thinking");
   });
 
   test("shows what its tools do, side by side, how far they are and what came out", async () => {
-    const { page, say, tool, settled, screenshot } = chat();
+    const { page, say, tool, settled, screenshot, shown, poll } = chat();
     await say("proofread notes/meeting.md and texts/storm.md");
     const bars = page.getByRole("progressbar", { name: "Proofread progress" });
-    await expect.poll(() => bars.count()).toBe(2);
-    await expect
-      .poll(() => tool("Proofread", 0).innerText())
-      .toMatch(/path: notes\/meeting\.md\s+Running\s+\d\.\d s\s+line [3-9] of 12, 0 findings/);
-    await expect.poll(() => tool("Proofread", 1).innerText()).toMatch(/Done/);
+    await poll(() => bars.count()).toBe(2);
+    await poll(() => tool("Proofread", 0).innerText()).toMatch(
+      /path: notes\/meeting\.md\s+Running\s+\d\.\d s\s+line [3-9] of 12, 0 findings/,
+    );
+    await poll(() => tool("Proofread", 1).innerText()).toMatch(/Done/);
     expect(await tool("Proofread", 0).innerText(), "the slower one goes on").toMatch(/Running/);
     await screenshot("answer-tools-in-parallel");
     await settled();
@@ -35,37 +35,37 @@ describe("an answer of the offline model", () => {
     const slow = tool("Proofread", 0);
     expect(await slow.innerText()).toMatch(/Done\s+[1-9]\.\d s\s+notes\/meeting\.md: 1 finding in 12 lines/);
     await slow.getByText("notes/meeting.md: 1 finding in 12 lines").click();
-    await slow.getByText('line 6 "the the" is there twice').waitFor();
+    await shown(slow.getByText('line 6 "the the" is there twice'));
     expect(await tool("Proofread", 1).innerText()).toMatch(/texts\/storm\.md: 0 findings in 4 lines/);
   });
 
   test("shows a tool that fails, and why", async () => {
-    const { say, tool, settled, conversation } = chat();
+    const { say, tool, settled, conversation, shown } = chat();
     await say("show missing.md");
     await settled();
     expect(await tool("Read file").innerText()).toMatch(/Failed[\s\S]*"missing\.md" does not exist in the workspace\./);
-    await conversation.getByText('I could not read missing.md: "missing.md" does not exist').waitFor();
+    await shown(conversation.getByText('I could not read missing.md: "missing.md" does not exist'));
   });
 
   test("shows the image a tool made", async () => {
-    const { say, tool, settled, screenshot } = chat();
+    const { say, tool, settled, screenshot, poll } = chat();
     await say("draw a chart of data/visitors.csv");
     await settled();
     const image = tool("Draw chart").getByRole("img", { name: "Result of Draw chart" });
-    await expect.poll(() => image.evaluate((element) => (element as HTMLImageElement).naturalWidth)).toBe(1280);
+    await poll(() => image.evaluate((element) => (element as HTMLImageElement).naturalWidth)).toBe(1280);
     await screenshot("answer-image-out");
   });
 
   test("shows when what happened", async () => {
-    const { page, say, settled, screenshot } = chat();
+    const { page, say, settled, screenshot, shown } = chat();
     const timeline = page.getByRole("list", { name: "Timeline" });
     const bars = (): Promise<string[]> =>
       timeline
         .getByRole("listitem")
         .evaluateAll((items) => items.map((item) => item.getAttribute("aria-label")?.replace(/\d+\.\d s/, "n s") ?? ""));
-    await page.getByText("Nothing has run yet.").waitFor();
+    await shown(page.getByText("Nothing has run yet."));
     await say("proofread texts/storm.md and README.md");
-    await timeline.getByRole("listitem", { name: /^Proofread README\.md, .* so far$/ }).waitFor();
+    await shown(timeline.getByRole("listitem", { name: /^Proofread README\.md, .* so far$/ }));
     await screenshot("timeline-running");
     await settled();
     const turn = ["Waiting for the model, n s", "Model answers, n s"];

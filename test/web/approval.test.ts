@@ -6,10 +6,10 @@ const WRITE = 'write "Bring candles" to notes/todo.md';
 
 // SPEC 5.8 6
 test("a call that is marked waits until it is allowed", async () => {
-  const { page, say, tool, settled, conversation } = chat();
+  const { page, say, tool, settled, conversation, shown } = chat();
   await say(WRITE);
   const dialog = page.getByRole("dialog", { name: "Write file?" });
-  await dialog.waitFor();
+  await shown(dialog);
   expect(await dialog.getByRole("textbox", { name: "path" }).inputValue()).toBe("notes/todo.md");
   expect(await dialog.getByRole("textbox", { name: "text" }).inputValue()).toBe("Bring candles\n");
   expect(await page.getByRole("heading", { name: "Write file?" }).evaluate((title) => title === document.activeElement)).toBe(true);
@@ -18,13 +18,14 @@ test("a call that is marked waits until it is allowed", async () => {
   await dialog.getByRole("button", { name: "Allow" }).click();
   await settled();
   expect(await tool("Write file").innerText()).toMatch(/Done[\s\S]*Created notes\/todo\.md: 1 line, 14 bytes/);
-  await conversation.getByText("Done. Created notes/todo.md").waitFor();
+  await shown(conversation.getByText("Done. Created notes/todo.md"));
 });
 
 test("its arguments can be changed first", async () => {
-  const { page, say, tool, settled, conversation, screenshot } = chat();
+  const { page, say, tool, settled, conversation, screenshot, shown } = chat();
   await say(WRITE);
   const dialog = page.getByRole("dialog", { name: "Write file?" });
+  await shown(dialog);
   await dialog.getByRole("textbox", { name: "text" }).fill("Bring candles and matches\n");
   await dialog.getByRole("textbox", { name: "path" }).fill("notes/list.md");
   await screenshot("approval-edited");
@@ -33,31 +34,33 @@ test("its arguments can be changed first", async () => {
   expect(await tool("Write file").innerText()).toMatch(/edited · path: notes\/list\.md · text: Bring candles and matches/);
   await say("show notes/list.md");
   await settled();
-  await conversation.getByRole("article", { name: "Assistant" }).last().getByText("Bring candles and matches").waitFor();
+  await shown(conversation.getByRole("article", { name: "Assistant" }).last().getByText("Bring candles and matches"));
 });
 
 test("it can be refused, and the model reads why", async () => {
-  const { page, say, tool, settled, conversation, screenshot } = chat();
+  const { page, say, tool, settled, conversation, screenshot, shown } = chat();
   await say("delete README.md");
   const dialog = page.getByRole("dialog", { name: "Delete file?" });
+  await shown(dialog);
   await dialog.getByRole("textbox", { name: "Reason for refusing (optional)" }).fill("Tom still needs it.");
   await dialog.getByRole("button", { name: "Deny" }).click();
   await settled();
   expect(await tool("Delete file").innerText()).toMatch(/Failed[\s\S]*The user did not allow this\. Tom still needs it\./);
-  await conversation.getByText("I did not delete README.md: The user did not allow this. Tom still needs it.").waitFor();
+  await shown(conversation.getByText("I did not delete README.md: The user did not allow this. Tom still needs it."));
   await screenshot("approval-denied");
   await say("how many lines does README.md have?");
   await settled();
-  await conversation.getByText("README.md has 9 lines").last().waitFor();
+  await shown(conversation.getByText("README.md has 9 lines").last());
 });
 
 test("the question can be put aside and taken up again", async () => {
-  const { page, say, tool, settled } = chat();
+  const { page, say, tool, settled, shown, hidden } = chat();
   await say(WRITE);
   const dialog = page.getByRole("dialog", { name: "Write file?" });
+  await shown(dialog);
   await dialog.getByRole("textbox", { name: "text" }).fill("Half a thought");
   await page.keyboard.press("Escape");
-  await dialog.waitFor({ state: "hidden" });
+  await hidden(dialog);
   expect(await tool("Write file").innerText()).toMatch(/Waits for you/);
   await tool("Write file").getByRole("button", { name: "Review" }).click();
   expect(await dialog.getByRole("textbox", { name: "text" }).inputValue(), "nothing typed is lost").toBe("Half a thought");
@@ -69,24 +72,24 @@ test("the question can be put aside and taken up again", async () => {
 
 // SPEC 7.2 7.4
 test("a stop answers the question too", async () => {
-  const { page, say, tool, button, conversation } = chat();
+  const { page, say, tool, button, conversation, shown } = chat();
   await say(`${WRITE} and write "Sweep" to notes/b.md`);
-  await page.getByRole("dialog", { name: "Write file?" }).waitFor();
+  await shown(page.getByRole("dialog", { name: "Write file?" }));
   await page.keyboard.press("Escape");
   await button("Stop").click();
-  await conversation.getByText("You stopped this answer.").waitFor();
+  await shown(conversation.getByText("You stopped this answer."));
   for (const nth of [0, 1]) expect(await tool("Write file", nth).innerText()).toMatch(/Failed[\s\S]*Not executed/);
   expect(await page.getByRole("dialog").count()).toBe(0);
 });
 
 // SPEC 5.6 5.9
 test("two calls of one answer are asked about one after the other", async () => {
-  const { page, say, tool, settled } = chat();
+  const { page, say, tool, settled, shown, poll } = chat();
   await say(`${WRITE} and write "Sweep" to notes/b.md`);
   const dialog = page.getByRole("dialog", { name: "Write file?" });
-  await dialog.waitFor();
+  await shown(dialog);
   await dialog.getByRole("button", { name: "Deny" }).click();
-  await expect.poll(() => dialog.getByRole("textbox", { name: "path" }).inputValue()).toBe("notes/b.md");
+  await poll(() => dialog.getByRole("textbox", { name: "path" }).inputValue()).toBe("notes/b.md");
   await dialog.getByRole("button", { name: "Allow" }).click();
   await settled();
   expect(await tool("Write file", 0).innerText()).toMatch(/Failed[\s\S]*did not allow/);

@@ -21,20 +21,20 @@ afterEach(() => server.close());
 
 // SPEC 2 8.1
 test("images are chosen, taken back, and sent with the message", async () => {
-  const { page, say, button, conversation, settled, screenshot } = chat();
+  const { page, say, button, conversation, settled, screenshot, shown } = chat();
   server.answer((res) => void res.end(text("A dot.") + stopWith(1, 1)));
   const choosing = page.waitForEvent("filechooser");
   await button("Attach images").click();
   await (await choosing).setFiles([file("dot.png"), file("other.png")]);
   const attached = page.getByRole("list", { name: "Attached images" });
-  await attached.getByRole("img", { name: "other.png" }).waitFor();
+  await shown(attached.getByRole("img", { name: "other.png" }));
   await screenshot("images-attached");
   await button("Remove other.png").click();
   expect(await attached.getByRole("img").count()).toBe(1);
   await say("What is this?");
   await settled();
   expect(await attached.count(), "they went with the message").toBe(0);
-  await conversation.getByRole("article", { name: "You" }).getByRole("img", { name: "Attached image 1" }).waitFor();
+  await shown(conversation.getByRole("article", { name: "You" }).getByRole("img", { name: "Attached image 1" }));
   expect(server.requests[0]?.body.messages.at(-1).content).toEqual([
     { type: "text", text: "What is this?" },
     { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } },
@@ -42,7 +42,7 @@ test("images are chosen, taken back, and sent with the message", async () => {
 });
 
 test("an image is pasted, and may go without a word", async () => {
-  const { page, message, button, settled } = chat();
+  const { page, message, button, settled, shown } = chat();
   server.answer((res) => void res.end(text("A dot.") + stopWith(1, 1)));
   await message.evaluate((element, data) => {
     const clipboardData = new DataTransfer();
@@ -50,7 +50,7 @@ test("an image is pasted, and may go without a word", async () => {
     clipboardData.items.add(new File([bytes], "pasted.png", { type: "image/png" }));
     element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
   }, PNG);
-  await page.getByRole("img", { name: "pasted.png" }).waitFor();
+  await shown(page.getByRole("img", { name: "pasted.png" }));
   await button("Send").click();
   await settled();
   expect(server.requests[0]?.body.messages.at(-1).content).toMatchObject([{ type: "image_url" }]);

@@ -10,7 +10,7 @@ const TURNS = 60;
 
 // SPEC 4.8 15.1
 test("what came before costs nothing: only the growing text changes, and what is there stays the same node", async () => {
-  const { page, say, message, conversation, useServer, settled, screenshot } = chat();
+  const { page, say, message, conversation, useServer, settled, screenshot, shown, hidden, poll } = chat();
   const server = await endpoint();
   await useServer(server.url);
   const calls = Array.from({ length: TURNS - 1 }, (_, turn) =>
@@ -24,24 +24,23 @@ test("what came before costs nothing: only the growing text changes, and what is
       res.write(text("One word"));
       await writes.promise;
       for (let word = 0; word < 50; word++) {
-        res.write(text(` and ${word}`));
-        await new Promise((next) => setTimeout(next, 5));
+        await new Promise((next) => res.write(text(` and ${word}`), next));
       }
       await ends.promise;
       res.end(stopWith(100, 100));
     },
   );
   await say("count");
-  await conversation.getByText("Done.").waitFor();
+  await shown(conversation.getByText("Done."));
   await settled();
-  await expect.poll(() => page.getByRole("row").count()).toBe(TURNS + 2);
+  await poll(() => page.getByRole("row").count()).toBe(TURNS + 2);
   await page.evaluate(() => {
     for (const node of document.querySelectorAll("#messages *")) (node as any).before = true;
   });
   const tools = page.getByRole("group", { name: /^Tool: / });
   expect(await tools.count()).toBe(2 * (TURNS - 1));
   await say("and on");
-  await conversation.getByText("One word").waitFor();
+  await shown(conversation.getByText("One word"));
   await page.evaluate(() => {
     (window as any).changes = [];
     new MutationObserver((records) => {
@@ -54,7 +53,7 @@ test("what came before costs nothing: only the growing text changes, and what is
     });
   });
   writes.resolve();
-  await conversation.getByText("and 49").waitFor();
+  await shown(conversation.getByText("and 49"));
   const changes = await page.evaluate(() => (window as any).changes as string[]);
   expect(new Set(changes)).toEqual(new Set(["characterData prose"]));
   ends.resolve();
@@ -69,13 +68,13 @@ test("what came before costs nothing: only the growing text changes, and what is
   // one who reads further up is left there
   await conversation.evaluate((element) => element.scrollTo(0, 0));
   const toLatest = page.getByRole("button", { name: "Jump to the latest" });
-  await toLatest.waitFor();
+  await shown(toLatest);
   await screenshot("long-further-up");
   await toLatest.click();
-  await toLatest.waitFor({ state: "hidden" });
-  await expect
-    .poll(() => conversation.evaluate(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight))
-    .toBeLessThan(50);
+  await hidden(toLatest);
+  await poll(() =>
+    conversation.evaluate(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight),
+  ).toBeLessThan(50);
   expect(await message.isVisible()).toBe(true);
   await server.close();
 });

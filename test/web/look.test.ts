@@ -11,27 +11,27 @@ describe.each([
   const name = `${colorScheme}-${viewport.width}`;
 
   test("the page in all its states", async () => {
-    const { page, say, screenshot, settled, button, tool, conversation } = chat();
+    const { page, say, screenshot, settled, button, tool, conversation, shown, poll } = chat();
     await screenshot(`${name}-1-welcome`);
     await say("Proofread all files");
-    await page.getByRole("group", { name: "Thinking" }).waitFor();
+    await shown(page.getByRole("group", { name: "Thinking" }));
     await screenshot(`${name}-2-thinking`);
-    await tool("Proofread", 2).getByRole("progressbar").waitFor();
+    await shown(tool("Proofread", 2).getByRole("progressbar"));
     await say("what is 12 * (3 + 4)?");
     await page.getByRole("textbox", { name: "Message" }).fill("draw a chart of data/visitors.csv");
     await button("Later").click();
     await screenshot(`${name}-3-working`);
     await settled();
-    await expect.poll(() => conversation.getByRole("img").count()).toBe(1);
+    await poll(() => conversation.getByRole("img").count()).toBe(1);
     await screenshot(`${name}-4-complete`);
     await say('write "Bring candles" to notes/todo.md');
-    await page.getByRole("dialog", { name: "Write file?" }).waitFor();
+    await shown(page.getByRole("dialog", { name: "Write file?" }));
     await screenshot(`${name}-5-approval`);
     await page.keyboard.press("Escape");
-    await button("Review").waitFor();
+    await shown(button("Review"));
     await screenshot(`${name}-6-put-aside`);
     await button("Stop").click();
-    await button("Try again").waitFor();
+    await shown(button("Try again"));
     await screenshot(`${name}-7-stopped`);
     await page.getByRole("button", { name: /^Model: / }).click();
     await screenshot(`${name}-8-model`);

@@ -15,9 +15,9 @@ afterEach(() => server.close());
 // SPEC 12.1 12.2
 describe("a server", () => {
   test("is named in the page, gets the key, and the key stays in memory", async () => {
-    const { page, say, settled } = chat();
+    const { page, say, settled, shown } = chat();
     const { host } = new URL(server.url);
-    await page.getByRole("button", { name: `Model: test-model, ${host}. Change` }).waitFor();
+    await shown(page.getByRole("button", { name: `Model: test-model, ${host}. Change` }));
     server.answer((res) => void res.end(text("Hello", " there") + stopWith(10, 2)));
     await say("hi");
     await settled();
@@ -30,29 +30,30 @@ describe("a server", () => {
 
   // SPEC 9.2 9.3
   test("that is slow is waited for with a clock, until its first word", async () => {
-    const { page, say, settled, conversation, screenshot } = chat();
-    const { promise: goOn, resolve } = deferred();
+    const { page, say, settled, conversation, screenshot, shown, poll } = chat();
+    const [speaks, ends] = [deferred(), deferred()];
     server.answer(async (res) => {
       res.flushHeaders();
-      await goOn;
+      await speaks.promise;
       res.write(text("At last"));
-      await new Promise((written) => setTimeout(written, 300));
-      res.end(text("."), () => {});
+      await ends.promise;
+      res.end(text("."));
     });
     await say("hi");
     const clock = page.getByRole("group", { name: "Thinking" }).getByRole("timer", { name: "Waiting time" });
-    await expect.poll(() => clock.innerText(), { timeout: 5000 }).toBe("0 s");
-    await expect.poll(() => clock.innerText(), { timeout: 5000 }).toBe("2 s");
+    await poll(() => clock.innerText()).toBe("0 s");
+    await poll(() => clock.innerText()).toBe("2 s");
     await screenshot("waiting-for-a-server");
-    resolve();
-    await conversation.getByText("At last").waitFor();
+    speaks.resolve();
+    await shown(conversation.getByText("At last"));
     expect(await clock.isVisible()).toBe(false);
-    await page.getByRole("button", { name: "Try again" }).waitFor(); // the body ended without a finish reason
+    ends.resolve();
+    await shown(page.getByRole("button", { name: "Try again" })); // the body ended without a finish reason
     await settled();
   });
 
   test("that streams is read as it writes: thoughts, and then the answer", async () => {
-    const { page, say, settled, conversation } = chat();
+    const { page, say, settled, conversation, shown } = chat();
     const steps = [deferred(), deferred(), deferred()] as const;
     server.answer(async (res) => {
       res.write(reasoning("Let me see"));
@@ -65,23 +66,23 @@ describe("a server", () => {
     });
     await say("hi");
     const answer = conversation.getByRole("article", { name: "Assistant" });
-    await answer.getByText("Thinking", { exact: true }).waitFor();
-    await answer.getByText("Let me see", { exact: true }).waitFor();
+    await shown(answer.getByText("Thinking", { exact: true }));
+    await shown(answer.getByText("Let me see", { exact: true }));
     expect(await page.getByRole("timer").count(), "there is something to read: no more waiting").toBe(0);
     steps[0].resolve();
-    await answer.getByText("Let me see, a greeting.", { exact: true }).waitFor();
+    await shown(answer.getByText("Let me see, a greeting.", { exact: true }));
     steps[1].resolve();
-    await answer.getByText("Good", { exact: true }).waitFor();
+    await shown(answer.getByText("Good", { exact: true }));
     expect(await answer.getByText("Let me see").isVisible(), "a thought closes when it is thought").toBe(false);
     const node = await answer.getByText("Good", { exact: true }).evaluateHandle((element) => element.firstChild);
     steps[2].resolve();
-    await answer.getByText("Good morning!", { exact: true }).waitFor();
+    await shown(answer.getByText("Good morning!", { exact: true }));
     await settled();
     expect(await node.evaluate((grown) => grown?.isConnected && grown.textContent), "the text grows in place").toBe("Good morning!");
   });
 
   test("that thinks shows its reasoning, calls tools side by side, and reports what each turn cost", async () => {
-    const { page, say, tool, settled, conversation, screenshot } = chat();
+    const { page, say, tool, settled, conversation, screenshot, shown } = chat();
     server.answer(
       (res) =>
         void res.end(
@@ -93,10 +94,10 @@ describe("a server", () => {
       (res) => void res.end(text("42 and 9.") + stopWith(1300, 6)),
     );
     await say("6 * 7, and the lines of README.md?");
-    await conversation.getByText("42 and 9.").waitFor();
+    await shown(conversation.getByText("42 and 9."));
     await settled();
     await conversation.getByText("Thought", { exact: true }).click();
-    await conversation.getByText("Two sums, at once.").waitFor();
+    await shown(conversation.getByText("Two sums, at once."));
     expect(await tool("Calculate").innerText()).toMatch(/Done[\s\S]*6 \* 7 = 42/);
     expect(await tool("Count lines").innerText()).toMatch(/README\.md: 9 lines/);
     const table = page.getByRole("table", { name: "Usage by turn" });
@@ -106,7 +107,7 @@ describe("a server", () => {
       "2 1,300 6 –",
       "All 2,500 86 –",
     ]);
-    await conversation.getByText("1,300 in · 6 out").waitFor();
+    await shown(conversation.getByText("1,300 in · 6 out"));
     expect(server.requests[1]?.body.messages.slice(-2)).toMatchObject([{ role: "tool", content: "6 * 7 = 42" }, { role: "tool" }]);
     await screenshot("server-thinking-tools-usage");
   });
@@ -129,16 +130,16 @@ describe("a server", () => {
 // SPEC 8.1 11.1
 describe("a failure", () => {
   test("is told, and tried again by hand; the failed answer is gone from the conversation and the request", async () => {
-    const { page, say, button, conversation, settled, screenshot, allowErrors } = chat();
+    const { page, say, button, conversation, settled, screenshot, allowErrors, shown } = chat();
     allowErrors(/status of 401/);
     server.answer(failWith(401, "Incorrect API key provided"), (res) => void res.end(text("Now it works.") + stopWith(5, 3)));
     await say("hi");
     const alert = page.getByRole("alert");
-    await alert.getByText("The server refused the key.").waitFor();
+    await shown(alert.getByText("The server refused the key."));
     expect(await alert.innerText()).toMatch(/Incorrect API key provided/);
     await screenshot("failed");
     await button("Try again").click();
-    await conversation.getByText("Now it works.").waitFor();
+    await shown(conversation.getByText("Now it works."));
     await settled();
     expect(await alert.count()).toBe(0);
     expect(await conversation.getByRole("article", { name: "Assistant" }).count()).toBe(1);
@@ -146,52 +147,56 @@ describe("a failure", () => {
   });
 
   test("that passes is tried again by itself, and the wait says so", async () => {
-    const { page, say, conversation, allowErrors, settled } = chat();
+    const { page, say, conversation, allowErrors, settled, shown } = chat();
     allowErrors(/status of 429/);
     server.answer(
       (res) => void res.writeHead(429, { "content-type": "application/json", "retry-after": "1" }).end('{"error":{"message":"slow down"}}'),
       (res) => void res.end(text("Thanks for waiting.") + stopWith(5, 3)),
     );
     await say("hi");
-    await page.getByRole("group", { name: "Thinking" }).getByText("Rate limit (429); trying again in 1.0 s").waitFor();
-    await conversation.getByText("Thanks for waiting.").waitFor();
+    await shown(page.getByRole("group", { name: "Thinking" }).getByText("Rate limit (429); trying again in 1.0 s"));
+    await shown(conversation.getByText("Thanks for waiting."));
     await settled();
   });
 
   test("of the address says what may be wrong with it", async () => {
-    const { page, say, useServer, allowErrors } = chat();
+    const { page, say, useServer, allowErrors, shown } = chat();
     allowErrors(/ERR_CONNECTION_REFUSED|Failed to load/);
     await server.close();
     await useServer(server.url);
     await say("hi");
-    await page.getByRole("alert").getByText("The server could not be reached, or does not let this page in (CORS).").waitFor();
+    await shown(page.getByRole("alert").getByText("The server could not be reached, or does not let this page in (CORS)."));
   });
 
   test("half way keeps what came", async () => {
-    const { page, say, conversation, screenshot } = chat();
-    server.answer((res) => {
+    const { page, say, conversation, screenshot, shown } = chat();
+    const { promise: breaks, resolve } = deferred();
+    server.answer(async (res) => {
       res.write(text("The first half"));
-      setTimeout(() => res.destroy(), 200);
+      await breaks;
+      res.destroy();
     });
     chat().allowErrors(/ERR_INCOMPLETE_CHUNKED_ENCODING|Failed to load/);
     await say("hi");
-    await page.getByRole("alert").waitFor();
-    await conversation.getByText("The first half").waitFor();
+    await shown(conversation.getByText("The first half"));
+    resolve();
+    await shown(page.getByRole("alert"));
+    expect(await conversation.getByText("The first half").isVisible()).toBe(true);
     await screenshot("failed-half-way");
   });
 });
 
 // SPEC 7.3 12.2
 test("stop cancels the request", async () => {
-  const { say, button, conversation } = chat();
+  const { say, button, conversation, shown } = chat();
   const { promise: closed, resolve } = deferred();
   server.answer((res) => {
     res.write(text("I go on "));
     res.on("close", resolve);
   });
   await say("hi");
-  await conversation.getByText("I go on").waitFor();
+  await shown(conversation.getByText("I go on"));
   await button("Stop").click();
   await closed;
-  await conversation.getByText("You stopped this answer.").waitFor();
+  await shown(conversation.getByText("You stopped this answer."));
 });
