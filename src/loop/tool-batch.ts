@@ -7,7 +7,7 @@ import { isToolCall } from "../transcript.js";
 import { isThenable } from "./abort.js";
 import { normalizeResult, toolResultMessage } from "./results.js";
 import { append, isStopping, type Run } from "./run.js";
-import { copyAnswer, copyUsage } from "./snapshot.js";
+import { copyAnswer, copyMessage } from "./snapshot.js";
 import { type CallBatch, OpenCall, type Refusal, SUSPENDED } from "./tool-call.js";
 import { deniedCall, notExecuted } from "./tool-call-results.js";
 
@@ -206,7 +206,6 @@ class Batch implements CallBatch {
   /** The message is made before the event, whose listeners may write to the result. */
   #answerCall(call: OpenCall, result: AgentToolResult): void {
     const { id: toolCallId, name: toolName } = call.call;
-    call.result = result;
     call.message = toolResultMessage(call.call, result);
     if (result.terminate !== true) this.#outcome.terminate = false;
     this.run.delivery.deliver({ type: "tool_execution_end", toolCallId, toolName, result, isError: result.isError === true });
@@ -216,9 +215,7 @@ class Batch implements CallBatch {
     const message = call.message as ToolResultMessage;
     message.timestamp = this.run.now();
     append(this.run, message);
-    const { content } = call.result as AgentToolResult;
-    const shown: ToolResultMessage = { ...message, content };
-    if (message.usage) shown.usage = copyUsage(message.usage);
+    const shown = copyMessage(message); // with nothing of the result, which listeners had
     this.#outcome.results.push(message);
     this.#outcome.shown.push(shown);
     this.run.delivery.deliver({ type: "message_start", message: shown });

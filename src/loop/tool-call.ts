@@ -49,8 +49,7 @@ export class OpenCall {
   #args: unknown;
   #executing = false;
   #limit: TimeLimit | undefined;
-  /** Set as soon as the call is answered: the result that its event shows, and the message for the transcript. */
-  result: AgentToolResult | undefined;
+  /** Set as soon as the call is answered: the message for the transcript. */
   message: ToolResultMessage | undefined;
   /** Why it was suspended. */
   reason: string | undefined;

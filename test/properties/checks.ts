@@ -24,12 +24,14 @@ type EndEvent = Extract<AgentEvent, { type: "agent_end" }>;
 export function checkAll(played: Played): void {
   const { world } = played;
   if (!world.over) return;
-  const events = world.sinkCalls.map(({ json }) => JSON.parse(json) as AgentEvent);
+  const events = world.late ? [] : world.sinkCalls.map(({ json }) => JSON.parse(json) as AgentEvent);
   const abandoned = wasAbandoned(played);
   const messages = checkSettlement(played, abandoned);
   if (!messages) return;
-  const cut = abandoned !== "no" || world.left || (isStream(world) && world.scenario.consumer.result === "only");
-  checkGrammar(world, events, cut);
+  const unread = world.left || world.silent || world.late || (isStream(world) && world.scenario.consumer.result === "only");
+  const cut = abandoned !== "no" || unread;
+  if (world.isAgent) checkReported(world, abandoned);
+  if (!world.late) checkGrammar(world, events, cut);
   checkEnd(played, events, messages);
   checkPrompt(played, abandoned);
   checkIncoming(played, messages);
@@ -44,6 +46,11 @@ export function checkAll(played: Played): void {
 
 /** SPEC 4.10, 7.2: the promise rejects when the sink failed, only then, and with everything that was done. */
 function checkSettlement({ world, settled }: Played, abandoned: Abandoned): AgentMessage[] | undefined {
+  if (world.isAgent) {
+    if ("messages" in settled) return settled.messages;
+    world.fail(`8.1: the prompt rejects with ${show(settled.error)} ${settled.error}`);
+    return undefined;
+  }
   if ("messages" in settled) {
     if (world.sinkFailure || abandoned === "yes") world.fail("4.10: the promise resolves though the sink failed");
     return settled.messages;
@@ -57,6 +64,13 @@ function checkSettlement({ world, settled }: Played, abandoned: Abandoned): Agen
   if (world.sinkFailure && abandoned === "no" && error.cause !== world.sinkFailure.cause)
     world.fail("4.10: the cause is not the sink's error");
   return error.messages;
+}
+
+/** SPEC 7.2, 8.4: a listener's failure is told once, and so is that it was given up. */
+function checkReported(world: World, abandoned: Abandoned): void {
+  const more = world.reported - world.sinkFailures;
+  if (more !== 0 && !(more === 1 && abandoned !== "no"))
+    world.fail(`8.4: the listener failed ${world.sinkFailures} times, ${world.reported} are told, it was given up: ${abandoned}`);
 }
 
 /** SPEC 7.2: a sink that did not settle in the grace after the later of abort and delivery. */
@@ -79,7 +93,7 @@ function isStream(world: World): boolean {
   return world.scenario.entry === "stream" || world.scenario.entry === "streamContinue";
 }
 
-/** SPEC 4.5, 4.6. An abandoned sink and a consumer that left have the beginning of a sequence. */
+/** SPEC 4.5, 4.6. An abandoned sink and a consumer that left or reads no more have the beginning of a sequence. */
 function checkGrammar(world: World, events: AgentEvent[], cut: boolean): void {
   const letters: Record<AgentEvent["type"], string> = {
     agent_start: "a",

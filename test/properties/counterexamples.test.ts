@@ -54,6 +54,10 @@ const found: [string, Sketch][] = [
     "a stream that ruins its message at the abort does not change what is kept of the answer",
     { answers: [{ blocks: [text], fault: { kind: "stall", after: 3, odd: 0 }, live: true, garbage: "abort" }] },
   ],
+  [
+    "a listener of an Agent that empties a tool's result does not change the Agent's transcript",
+    { entry: "agent", answers: [{ blocks: [call()] }], tools: [{}], sink: { writes: true } },
+  ],
   // SPEC 2.7
   [
     "ids that differ in lone surrogates only are still unique in the request",

@@ -1,9 +1,11 @@
 /** Plays a scenario on the fake clock and gives what came of it. */
 import { getEventListeners } from "node:events";
 import {
+  Agent,
   type AgentContext,
   type AgentEvent,
   type AgentEventSink,
+  type AgentLoopConfig,
   type AgentMessage,
   agentLoop,
   agentLoopContinue,
@@ -14,7 +16,7 @@ import {
 import { vi } from "vitest";
 import { historyOf, incoming, interpretedConfig, interpretedTools } from "./host.js";
 import { interpretedModel } from "./model.js";
-import { deepFreeze, THROWN, writeOver } from "./odd-values.js";
+import { deepFreeze, show, THROWN, writeOver } from "./odd-values.js";
 import type { Scenario } from "./scenario.js";
 import { type SinkCall, World } from "./world.js";
 
@@ -31,6 +33,8 @@ export interface Played {
 /** Macrotasks of the real clock, so that microtasks run out as they do between two timers. */
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const MAX_STEPS = 3000;
+/** A card's beats go on for ever beside something that hangs, if nobody takes them. */
+const PATIENCE = 1500;
 
 /** Needs fake timers without setImmediate. Everything that is wrong is in `world.violations` or found by the checks. */
 export async function play(scenario: Scenario, decorate?: (streamFn: StreamFn) => StreamFn): Promise<Played> {
@@ -76,7 +80,8 @@ async function drive(world: World): Promise<void> {
   for (let step = 0; step < MAX_STEPS; step++) {
     await breathe();
     if (world.over) return;
-    if (vi.getTimerCount() > 0) vi.advanceTimersToNextTimer();
+    const isStuck = step === PATIENCE && world.hangs > 0;
+    if (vi.getTimerCount() > 0 && !isStuck) vi.advanceTimersToNextTimer();
     else if (world.forced || world.hangs === 0) return;
     else {
       world.forced = true;
@@ -115,11 +120,31 @@ function start(world: World, played: Played): Promise<AgentMessage[]> {
       return runAgentLoop(played.prompts, context, config, interpretedSink(world), signal, streamFn);
     case "continue":
       return runAgentLoopContinue(context, config, interpretedSink(world), signal, streamFn);
+    case "agent":
+      return promptAgent(world, played, context, config, streamFn);
     case "stream":
       return consume(world, agentLoop(played.prompts, context, config, signal, streamFn));
     default:
       return consume(world, agentLoopContinue(context, config, signal, streamFn));
   }
+}
+
+/** The listener is the sink; that it fails is nothing to the run, and told once (SPEC 7.2, 8.4). */
+async function promptAgent(
+  world: World,
+  { prompts, history }: Played,
+  context: AgentContext,
+  config: AgentLoopConfig,
+  streamFn: StreamFn,
+): Promise<AgentMessage[]> {
+  const onListenerError = (): void => void world.reported++;
+  const agent = new Agent({ ...config, ...context, streamFn, onListenerError });
+  agent.subscribe(interpretedSink(world));
+  const { messages } = await agent.prompt(prompts, { signal: world.controller.signal });
+  if (agent.isRunning || agent.pendingToolCalls.size > 0 || agent.streamingMessage) world.fail("8.2: the Agent is not idle after its run");
+  if (!world.scenario.hooks.prepareNextTurn && show(agent.messages) !== show([...history, ...messages]))
+    world.fail(`8.2: the Agent holds ${show(agent.messages)}, the run gave ${show(messages)}`);
+  return messages;
 }
 
 function interpretedSink(world: World): AgentEventSink {
@@ -147,17 +172,18 @@ function leave(world: World, call: SinkCall): void {
 function fail(world: World, call: SinkCall): Promise<void> | never {
   const { fail: how, wait } = world.scenario.sink;
   const failure = new Error(`the sink fails at event ${world.sinkCalls.length - 1}`);
+  world.sinkFailures++;
   if (how === "hang") return world.hang();
   const failed = (): never => {
     leave(world, call);
-    world.sinkFailed(failure);
+    if (!world.isAgent) world.sinkFailed(failure);
     throw failure;
   };
   if (how === "throw") return failed();
   // the run hears of a rejection a few microtasks later: what starts in between is not held against it
   const rejected = (): never => {
     leave(world, call);
-    afterMicrotasks(5, () => world.sinkFailed(failure));
+    if (!world.isAgent) afterMicrotasks(5, () => world.sinkFailed(failure));
     throw failure;
   };
   const later = how === "late" ? 30 : wait === "sync" ? "micro" : wait;
@@ -175,27 +201,64 @@ interface EventStream extends AsyncIterable<AgentEvent> {
 
 /** The iterable form: takes events at its own pace, may leave early, gives result() in the end. */
 async function consume(world: World, stream: EventStream): Promise<AgentMessage[]> {
-  const { wait, takes = Infinity, leave: how, result } = world.scenario.consumer;
+  const { begins, result } = world.scenario.consumer;
+  const asked = result === "first" ? [stream.result()] : [];
+  // the run goes on for who asked for its result, and what has happened by now is told to nobody
+  world.late = asked.length > 0 && begins !== "sync";
+  if (begins !== "sync") await world.answer(begins, () => {});
   if (result === "only") return stream.result();
-  const early = result === "first" ? stream.result() : undefined;
-  const iterator = stream[Symbol.asyncIterator]();
-  for (let taken = 0; ; taken++) {
-    if (taken === takes) {
-      world.stoppedAt ??= Date.now();
-      world.left = true;
-      if (how === "return") await iterator.return?.();
-      else await iterator.throw?.(THROWN[0]?.()).catch(() => {});
-      if (!(await iterator.next()).done) world.fail("4.9: an iteration that was left gives another event");
-      break;
-    }
-    const next = await iterator.next();
-    if (next.done) break;
-    leave(world, world.record(next.value));
-    world.point();
-    if (world.scenario.sink.writes) writeOver(next.value);
-    await world.answer(wait, () => {});
-  }
+  if (world.scenario.consumer.leave === "loop") await loop(world, stream, asked);
+  else await iterate(world, stream, asked);
   const messages = await stream.result();
-  if (early && (await early) !== messages) world.fail("4.9: two calls of result() give different things");
+  for (const earlier of asked) if ((await earlier) !== messages) world.fail("4.9: two calls of result() give different things");
   return messages;
+}
+
+/** A consumer's work on an event. Says whether it leaves now. */
+async function work(world: World, stream: EventStream, asked: Promise<AgentMessage[]>[], event: AgentEvent): Promise<boolean> {
+  const { wait, takes = Infinity, result } = world.scenario.consumer;
+  leave(world, world.record(event));
+  world.point();
+  if (world.scenario.sink.writes) writeOver(event);
+  if (result === "middle" && world.sinkCalls.length === 4) asked.push(stream.result());
+  await world.answer(wait, () => {});
+  return world.sinkCalls.length > takes;
+}
+
+/** From here on the run is to end: to be said in the moment of leaving. */
+function goes(world: World): void {
+  world.stoppedAt ??= Date.now();
+  world.left = true;
+}
+
+async function loop(world: World, stream: EventStream, asked: Promise<AgentMessage[]>[]): Promise<void> {
+  const failure = new Error("the consumer throws");
+  try {
+    for await (const event of stream) {
+      if (!(await work(world, stream, asked, event))) continue;
+      goes(world);
+      throw failure;
+    }
+  } catch (error) {
+    if (error !== failure) throw error;
+  }
+}
+
+async function iterate(world: World, stream: EventStream, asked: Promise<AgentMessage[]>[]): Promise<void> {
+  const { leave: how, atOnce } = world.scenario.consumer;
+  const iterator = stream[Symbol.asyncIterator]();
+  for (;;) {
+    const batch = Array.from({ length: atOnce }, () => iterator.next());
+    for (const coming of batch) {
+      const next = await coming;
+      if (next.done) return;
+      if (!(await work(world, stream, asked, next.value))) continue;
+      if (how === "silent") world.silent = true;
+      else goes(world);
+      if (how === "return") await iterator.return?.();
+      if (how === "throw") await iterator.throw?.(THROWN[0]?.()).catch(() => {});
+      if (how !== "silent" && !(await iterator.next()).done) world.fail("4.9: an iteration that was left gives another event");
+      return;
+    }
+  }
 }

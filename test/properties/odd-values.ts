@@ -1,5 +1,7 @@
 /** Tables of odd values, named by their index in a scenario. */
 
+const HUGE = "a long line of output \ud83d\ude00\n".repeat(8000);
+
 /** What is thrown, or given as an abort reason. */
 export const THROWN: readonly (() => unknown)[] = [
   () => new Error("plain failure"),
@@ -12,10 +14,11 @@ export const THROWN: readonly (() => unknown)[] = [
   () => Object.assign(new Error("The operation was aborted"), { name: "AbortError" }),
   () => null,
   () => ({ message: 5 }),
+  () => new Error(HUGE),
 ];
 
 /** Those of THROWN that say something. */
-export const READABLE: readonly number[] = [0, 2, 7];
+export const READABLE: readonly number[] = [0, 2, 7, 10];
 
 /** What a tool returns that is no good result. */
 export const RETURNED: readonly (() => unknown)[] = [
@@ -29,6 +32,7 @@ export const RETURNED: readonly (() => unknown)[] = [
   () => ({ content: [], details: circular(), terminate: "yes", isError: "no" }),
   () => ({ content: [{ type: "text", text: "cut \ud83d" }], usage: { input: 1 }, toolCallId: "mine", role: "user" }),
   () => Object.defineProperty({}, "content", { get: () => raise(new Error("no content for you")) }),
+  () => ({ content: [{ type: "text", text: HUGE }], details: { list: Array.from({ length: 20_000 }, (_, i) => i) } }),
 ];
 
 function circular(): unknown {

@@ -9,6 +9,7 @@ import type { World } from "./world.js";
 
 const RUNS = runsOf("core", "TURNLOOP_PROPERTY_RUNS");
 const played = counter("core");
+const swept = counter("core, one disturbance at each point");
 /** Repeats a failure: the seed that it printed. */
 const SEED = Number(process.env.TURNLOOP_PROPERTY_SEED) || undefined;
 
@@ -95,6 +96,7 @@ it.each(sweeps)("%s leaves a whole run behind", { timeout: 60_000 }, async (_nam
     expect(points).toBeGreaterThan(20);
     for (let n = 0; n < points; n++) {
       for (let m = 0; m < ways; m++) {
+        swept();
         const { violations } = await playAndCheck(sketch({ ...run, ...disturb(n, m) }));
         wrong.push(...violations.map((text) => `${name} ${n} ${m}: ${text}`));
       }

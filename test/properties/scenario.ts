@@ -112,7 +112,8 @@ interface Sink {
 }
 
 export interface Scenario {
-  entry: "run" | "continue" | "stream" | "streamContinue";
+  /** `agent`: a prompt to an Agent, whose awaited listener is the sink. */
+  entry: "run" | "continue" | "stream" | "streamContinue" | "agent";
   history: ("user" | "note" | "answer" | "calls" | "openCalls" | "strayResult" | "failed")[];
   prompts: ("user" | "image" | "note")[];
   answers: Answer[];
@@ -121,8 +122,19 @@ export interface Scenario {
   steering?: Poll[];
   followUp?: Poll[];
   sink: Sink;
-  /** Of the iterable form: leaves after `takes` events; may ask for result() before it iterates, or for nothing else. */
-  consumer: { wait: Wait; takes?: number; leave: "return" | "throw"; result: "last" | "first" | "only" };
+  /**
+   * Of the iterable form: begins to read so late, asks for so many events at once, leaves after `takes` events: by `return()`, by
+   * `throw()`, by a throw inside of `for await`, or reads no more without a word; may ask for result() before it iterates, in the middle,
+   * or for nothing else.
+   */
+  consumer: {
+    wait: Wait;
+    begins: Wait;
+    atOnce: number;
+    takes?: number;
+    leave: "return" | "throw" | "loop" | "silent";
+    result: "last" | "first" | "middle" | "only";
+  };
   config: {
     toolExecution?: "parallel" | "sequential";
     maxParallelToolCalls?: number;
@@ -227,7 +239,7 @@ const poll = record<Poll>({
 });
 
 export const scenarios: fc.Arbitrary<Scenario> = record<Scenario>({
-  entry: once("run", "run", "continue", "stream", "streamContinue"),
+  entry: once("run", "run", "continue", "stream", "streamContinue", "agent"),
   history: fc.array(once("user", "user", "user", "note", "answer", "calls", "openCalls", "strayResult", "failed"), { maxLength: 4 }),
   prompts: fc.array(mostly(12, "user", "image", "note"), { minLength: 1, maxLength: 2 }),
   answers: fc.array(answer, { maxLength: 5, size: "medium" }),
@@ -244,9 +256,11 @@ export const scenarios: fc.Arbitrary<Scenario> = record<Scenario>({
   }),
   consumer: record<Scenario["consumer"]>({
     wait,
-    takes: rarely(fc.nat({ max: 60 }), 4),
-    leave: once("return", "throw"),
-    result: mostly(4, "last", "first", "only"),
+    begins: mostly<Wait>(3, "sync", "micro", 7, 400),
+    atOnce: mostly(3, 1, 2, 20),
+    takes: rarely(fc.nat({ max: 60 }), 3),
+    leave: once("return", "throw", "loop", "silent"),
+    result: mostly(3, "last", "first", "middle", "only"),
   }),
   config: record<Scenario["config"]>({
     toolExecution: rarely(once("sequential", "parallel"), 3),
@@ -313,7 +327,7 @@ export function sketch(given: Sketch): Scenario {
     answers: (given.answers ?? []).map((partial) => ({ ...plainAnswer, ...partial })),
     tools: (given.tools ?? []).map((partial) => ({ ...plainTool, ...partial })),
     sink: { wait: "sync", fail: "throw", failsOn: false, writes: false, ...given.sink },
-    consumer: { wait: "sync", leave: "return", result: "last", ...given.consumer },
+    consumer: { wait: "sync", begins: "sync", atOnce: 1, leave: "return", result: "last", ...given.consumer },
     config: { ownNow: false, ...given.config },
     abort: { at: "never", n: 0, where: "streamFn", microtasks: 0, reason: 0, ...given.abort },
   };

@@ -61,8 +61,13 @@ export class World {
   sinkFailedAt: number | undefined;
   /** Only hanging things were left, so the test aborted the run. */
   forced = false;
-  /** The consumer left the iteration. */
+  /** The consumer left the iteration; stopped reading without a word; began to read when the run was on. */
   left = false;
+  silent = false;
+  late = false;
+  /** How often the sink failed, and how often an Agent told of it. */
+  sinkFailures = 0;
+  reported = 0;
   stoppedAt: number | undefined;
   over = false;
 
@@ -72,6 +77,11 @@ export class World {
     readonly decorate?: (streamFn: StreamFn) => StreamFn,
   ) {
     this.tools = scenario.tools.length;
+  }
+
+  /** The sink is a listener of an Agent. */
+  get isAgent(): boolean {
+    return this.scenario.entry === "agent";
   }
 
   /** The run was told to end. */
