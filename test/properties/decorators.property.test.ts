@@ -7,6 +7,7 @@ import { play } from "./interpret.js";
 import { describeRun } from "./report.js";
 import { counter, runsOf } from "./runs.js";
 import { type Scenario, type Sketch, scenarios, sketch } from "./scenario.js";
+import type { World } from "./world.js";
 
 const RUNS = runsOf("decorators", "TURNLOOP_DECORATOR_RUNS");
 /** Repeats a failure: the seed that it printed. */
@@ -23,13 +24,28 @@ afterEach(() => {
 const NAMES = ["retry", "stall", "fallback", "card"] as const;
 type Decorator = (typeof NAMES)[number];
 
+/** What becomes of the events of a card at the host's. */
+const HEARD = ["at once", "later", "throws", "rejects", "hangs"] as const;
+type Heard = (typeof HEARD)[number];
+
+function hear(heard: Heard): void | Promise<void> {
+  if (heard === "throws") throw new Error("onProgress");
+  if (heard === "rejects") return Promise.reject(new Error("onProgress"));
+  if (heard === "hangs") return new Promise(() => {});
+  return heard === "later" ? Promise.resolve() : undefined;
+}
+
 /** The decorators around a StreamFn, the first one outermost. */
-function decorated(names: readonly Decorator[], streamFn: StreamFn, cards: ThinkingEvent[]): StreamFn {
+function decorated(names: readonly Decorator[], streamFn: StreamFn, cards: ThinkingEvent[], heard: Heard): StreamFn {
   return names.reduceRight<StreamFn>((inner, name) => {
     if (name === "retry") return withRetry(inner, { maxRetries: 2, minDelayMs: 10, maxDelayMs: 50, shouldRetry: () => true });
     if (name === "stall") return withStallTimeout(inner, { firstEventMs: 30, idleMs: 20 });
     if (name === "fallback") return withFallback([{ streamFn: inner }, { streamFn: inner }]);
-    return withThinkingCard(inner, { heartbeatMs: 15, onProgress: (event) => void cards.push(event) });
+    const onProgress = (event: ThinkingEvent): void | Promise<void> => {
+      cards.push(event);
+      return hear(heard);
+    };
+    return withThinkingCard(inner, { heartbeatMs: 15, onProgress, onError: () => {} });
   }, streamFn);
 }
 
@@ -38,20 +54,28 @@ function tidy(scenario: Scenario): Scenario {
   return { ...scenario, answers: scenario.answers.map((answer) => ({ ...answer, garbage: "never" })) };
 }
 
-async function violations(scenario: Scenario, names: readonly Decorator[]): Promise<{ wrong: string[]; report: string }> {
+/** SPEC 9.4, 9.5: every start has exactly one complete, with its beats in between; one that fails is sent once more. */
+function checkCards(world: World, cards: readonly ThinkingEvent[], heard: Heard): void {
+  const completes = heard === "throws" || heard === "rejects" ? 2 : 1;
+  for (const id of new Set(cards.map(({ cardId }) => cardId))) {
+    const states = cards.filter(({ cardId }) => cardId === id).map(({ state }) => state);
+    const beats = states.slice(1, -completes);
+    const ends = states.slice(-completes);
+    if (states[0] !== "start" || ends.some((state) => state !== "complete") || beats.some((state) => state !== "heartbeat"))
+      world.fail(`9.4: a card is told of by ${states}`);
+  }
+}
+
+async function violations(
+  scenario: Scenario,
+  names: readonly Decorator[],
+  heard: Heard = "at once",
+): Promise<{ wrong: string[]; report: string }> {
   const cards: ThinkingEvent[] = [];
-  const run = await play(scenario, (streamFn) => decorated(names, streamFn, cards));
+  const run = await play(scenario, (streamFn) => decorated(names, streamFn, cards, heard));
   checkAll(run);
   const { world } = run;
-  // SPEC 9.4: every start has exactly one complete, with its beats in between
-  const open = new Set<string>();
-  for (const { state, cardId } of cards) {
-    if (state === "start" ? open.has(cardId) : !open.has(cardId))
-      world.fail(`9.4: ${state} of a card that is ${state === "start" ? "" : "not "}open`);
-    if (state === "start") open.add(cardId);
-    if (state === "complete") open.delete(cardId);
-  }
-  if (open.size > 0) world.fail(`9.4: ${open.size} cards are left open`);
+  checkCards(world, cards, heard);
   return { wrong: world.violations, report: world.violations.length > 0 ? describeRun(world) : "" };
 }
 
@@ -60,15 +84,15 @@ it(`every run keeps the contract with decorators around its model, nested in any
   timeout: 60_000 + RUNS * 30,
 }, async () => {
   const nestings = fc.array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 4 });
-  const holds = fc.asyncProperty(scenarios.map(tidy), nestings, async (scenario, names) => {
+  const holds = fc.asyncProperty(scenarios.map(tidy), nestings, fc.constantFrom(...HEARD), async (scenario, names, heard) => {
     played();
-    return (await violations(scenario, names)).wrong.length === 0;
+    return (await violations(scenario, names, heard)).wrong.length === 0;
   });
   const { failed, seed, counterexample } = await fc.check(holds, { numRuns: RUNS, ...(SEED !== undefined && { seed: SEED }) });
   if (!failed) return;
-  const [scenario, names] = counterexample as [Scenario, Decorator[]];
-  const { report } = await violations(scenario, names);
-  expect.fail(`TURNLOOP_PROPERTY_SEED=${seed}\n${names.join(" around ")}\n${report}`);
+  const [scenario, names, heard] = counterexample as [Scenario, Decorator[], Heard];
+  const { report } = await violations(scenario, names, heard);
+  expect.fail(`TURNLOOP_PROPERTY_SEED=${seed}\n${names.join(" around ")}; onProgress: ${heard}\n${report}`);
 });
 
 /** Runs that once broke the contract, found by the property and cut down. */
