@@ -51,14 +51,14 @@ export function demo(root: string, args: string[], { input = "", ...options }: S
 
 export const hasTerminals = spawnSync("python3", ["-c", "import pty"]).status === 0;
 
-/** The demo in a pseudo-terminal. */
-export function inTerminal(root: string, args: string[] = [], { env = {} }: StartOptions = {}) {
+/** The demo in a pseudo-terminal. A test that runs beside others gives its own `onFinished`. */
+export function inTerminal(root: string, args: string[] = [], { env = {} }: StartOptions = {}, onFinished = onTestFinished) {
   const bridge = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
   const command = ["-c", bridge, process.execPath, chat, ...args];
   const { child, finished, output } = watch(
     spawn("python3", command, { cwd: root, env: { ...environment(), TERM: "xterm", NO_COLOR: "1", ...env } }),
   );
-  onTestFinished(() => void child.kill("SIGKILL"));
+  onFinished(() => void child.kill("SIGKILL"));
   let seen = 0;
   return {
     finished,

@@ -1,15 +1,24 @@
-import { describe, expect, test } from "vitest";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, type TestContext, test } from "vitest";
 import { bundleDemo, hasTerminals, inTerminal } from "./demo.js";
-import { workspaceOf } from "./helpers.js";
+import { writeFiles } from "./helpers.js";
 
-bundleDemo();
+const workspace = join(bundleDemo(), "workspace");
 
 /** Takes the offline model a second or two to show. */
 const LONG = { "long.txt": "some words in a line that is long enough to be shown for a good while, in pieces\n".repeat(20) };
+beforeAll(() => {
+  mkdirSync(workspace);
+  writeFiles(workspace, LONG);
+});
 
-describe.skipIf(!hasTerminals)("in a terminal", () => {
-  test("what is typed while it works is queued, shown, delivered and answered", async () => {
-    const chat = inTerminal(workspaceOf(LONG));
+const open = ({ onTestFinished }: TestContext) => inTerminal(workspace, [], {}, onTestFinished);
+
+// side by side, since each waits for the offline model to write most of the time
+describe.skipIf(!hasTerminals).concurrent("in a terminal", () => {
+  test("what is typed while it works is queued, shown, delivered and answered", async (context) => {
+    const chat = open(context);
     await chat.shows('"help" and /help say what I understand.');
     await chat.shows("> ");
     chat.type("show long.txt\r");
@@ -33,8 +42,8 @@ describe.skipIf(!hasTerminals)("in a terminal", () => {
     expect(stdout.match(/some words in a line that is long enough to be shown for a good while, in pieces/g)!.length).toBeGreaterThan(15);
   }, 20_000);
 
-  test("the output waits while somebody types, and goes on when the line is erased", async () => {
-    const chat = inTerminal(workspaceOf(LONG));
+  test("the output waits while somebody types, and goes on when the line is erased", async (context) => {
+    const chat = open(context);
     await chat.shows("> ");
     chat.type("show long.txt\r");
     await chat.shows("    some words");
@@ -52,35 +61,31 @@ describe.skipIf(!hasTerminals)("in a terminal", () => {
     expect(typed).not.toContain("words");
   }, 20_000);
 
-  test.each([
+  test.for([
     ["Ctrl-C", "\x03"],
     ["/stop", "/stop\r"],
-  ])(
-    "%s stops the answer; what was queued stays for /retry",
-    async (_name, keys) => {
-      const chat = inTerminal(workspaceOf(LONG));
-      await chat.shows("> ");
-      chat.type("show long.txt\r");
-      await chat.shows("    some words");
-      chat.type("what is 1+1?\r");
-      await chat.shows("» queued");
-      chat.type(keys);
-      await chat.shows("stopped\r\n");
-      await chat.shows("1 queued message will go with the next question or /retry.\r\n");
-      await chat.shows("> ");
-      chat.type("/retry\r");
-      await chat.shows("» delivered: what is 1+1?\r\n");
-      await chat.shows("1+1 = 2");
-      await chat.shows("2 turns, 1 tool call\r\n");
-      await chat.shows("> ");
-      chat.type("\x03");
-      expect((await chat.finished).code).toBe(0);
-    },
-    20_000,
-  );
+  ] as const)("%s stops the answer; what was queued stays for /retry", { timeout: 20_000 }, async ([, keys], context) => {
+    const chat = open(context);
+    await chat.shows("> ");
+    chat.type("show long.txt\r");
+    await chat.shows("    some words");
+    chat.type("what is 1+1?\r");
+    await chat.shows("» queued");
+    chat.type(keys);
+    await chat.shows("stopped\r\n");
+    await chat.shows("1 queued message will go with the next question or /retry.\r\n");
+    await chat.shows("> ");
+    chat.type("/retry\r");
+    await chat.shows("» delivered: what is 1+1?\r\n");
+    await chat.shows("1+1 = 2");
+    await chat.shows("2 turns, 1 tool call\r\n");
+    await chat.shows("> ");
+    chat.type("\x03");
+    expect((await chat.finished).code).toBe(0);
+  });
 
-  test("/quit leaves at once, in the middle of an answer", async () => {
-    const chat = inTerminal(workspaceOf(LONG));
+  test("/quit leaves at once, in the middle of an answer", async (context) => {
+    const chat = open(context);
     await chat.shows("> ");
     chat.type("show long.txt\r");
     await chat.shows("    some words");
@@ -90,8 +95,8 @@ describe.skipIf(!hasTerminals)("in a terminal", () => {
     expect(stdout).not.toContain("2 turns");
   });
 
-  test("Ctrl-D in the middle of an answer leaves behind it", async () => {
-    const chat = inTerminal(workspaceOf(LONG));
+  test("Ctrl-D in the middle of an answer leaves behind it", async (context) => {
+    const chat = open(context);
     await chat.shows("> ");
     chat.type("show long.txt\r");
     await chat.shows("    some words");

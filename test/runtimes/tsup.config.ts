@@ -11,9 +11,10 @@ const build = join(import.meta.dirname, "build");
 const built = "../../../../dist";
 
 const namesIn = (folder: string): string[] => readdirSync(join(tests, folder)).map((name) => join(folder, name));
-const files = [...coreFolders.flatMap(namesIn), ...namesIn("adapters").filter((name) => name.startsWith(`adapters/${coreAdapters}`))].filter(
-  (name) => name.endsWith(".test.ts") && !needsNode.includes(name),
-);
+const files = [
+  ...coreFolders.flatMap(namesIn),
+  ...namesIn("adapters").filter((name) => name.startsWith(`adapters/${coreAdapters}`)),
+].filter((name) => name.endsWith(".test.ts") && !needsNode.includes(name));
 
 /** The suite's files, and where their imports lead. */
 const suite = (standIns: boolean): Plugin => ({
