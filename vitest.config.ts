@@ -18,7 +18,7 @@ const aliasOf = (target: Target) =>
 /** For what tests bundle themselves. */
 export const alias = aliasOf((process.env.TURNLOOP_TARGET as Target | undefined) ?? "src");
 
-/** They measure the process they are in: each has one of its own. All others share theirs, and test/shared-worker.ts asks how they leave it. */
+/** They measure the process they are in: each has one of its own. All others share theirs. */
 const measuring = ["test/leaks/*.test.ts", "test/field-reports/growth.test.ts", "test/security/{linear-time,hostile}.test.ts"];
 /** They start the examples as processes, bundled from the sources. */
 const processes = ["test/examples/{terminal,server,chat,acp-stdio,acp-acpx,server-host-process}.test.ts"];
@@ -33,6 +33,7 @@ function projectsOf(target: Target): TestProjectInlineConfiguration[] {
     env: { TURNLOOP_TARGET: target, ...(isBuilt && propertyRuns) },
     server: { deps: { external: [/\/dist\/[\w-]+\.c?js$/] } },
     testTimeout: 30_000, // finds what hangs; how fast a busy machine is, no test asks
+    setupFiles: ["test/leaves-nothing.ts"],
   };
   const shared = {
     ...common,
@@ -40,7 +41,6 @@ function projectsOf(target: Target): TestProjectInlineConfiguration[] {
     include: ["test/**/*.test.ts"],
     exclude: [...never, ...measuring, ...(isBuilt ? targetless : processes)],
     isolate: false,
-    setupFiles: ["test/shared-worker.ts"],
   };
   const alone = { ...common, name: `${target}, alone`, include: isBuilt ? measuring : [...measuring, ...processes], exclude: never };
   return [shared, alone].map((test) => ({ resolve: { alias: aliasOf(target) }, test }));

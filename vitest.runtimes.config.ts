@@ -17,7 +17,7 @@ const node: ViteUserConfig = {
   test: {
     include,
     isolate: false,
-    setupFiles: ["test/shared-worker.ts"],
+    setupFiles: ["test/leaves-nothing.ts"],
     maxWorkers: 2,
     execArgv: ["--expose-gc"],
     env: { TURNLOOP_TARGET: "esm", ...propertyRuns },
