@@ -7,7 +7,7 @@ import { expect, it, vi } from "vitest";
 import { AcpClient, choose } from "../adapters/acp-helpers.js";
 import { aborted, makeTool, model, textOf } from "../helpers.js";
 import { type AcpScenario, type AnswerSketch, acpScenarios, type BlockSketch, type SessionSketch } from "./acp-scenario.js";
-import { counter, runsOf } from "./runs.js";
+import { counter, runsOf, timeoutOf } from "./runs.js";
 
 const RUNS = runsOf("acp", "TURNLOOP_PROPERTY_RUNS");
 const played = counter("acp");
@@ -173,7 +173,7 @@ function checkShown(client: AcpClient, id: string, agent: Agent, sketch: Session
 
 // SPEC 10.1, 10.2, 10.4, 10.5, 14.3
 it(`every session keeps the protocol, whatever models, tools, users and clients do (${RUNS} runs)`, {
-  timeout: 60_000 + RUNS * 100,
+  timeout: timeoutOf(RUNS),
 }, async () => {
   vi.spyOn(console, "error").mockImplementation(() => {}); // the SDK tells of answers that come after the end
   const holds = fc.asyncProperty(acpScenarios, (scenario) => {

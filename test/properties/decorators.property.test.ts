@@ -5,7 +5,7 @@ import { model } from "../helpers.js";
 import { checkAll } from "./checks.js";
 import { play } from "./interpret.js";
 import { describeRun } from "./report.js";
-import { counter, runsOf } from "./runs.js";
+import { counter, runsOf, timeoutOf } from "./runs.js";
 import { type Scenario, type Sketch, scenarios, sketch } from "./scenario.js";
 import type { World } from "./world.js";
 
@@ -81,7 +81,7 @@ async function violations(
 
 // SPEC 9.2 to 9.5, 11.1 to 11.3, 14.3, and what holds of every run
 it(`every run keeps the contract with decorators around its model, nested in any way (${RUNS} runs)`, {
-  timeout: 60_000 + RUNS * 30,
+  timeout: timeoutOf(RUNS),
 }, async () => {
   const nestings = fc.array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 4 });
   const holds = fc.asyncProperty(scenarios.map(tidy), nestings, fc.constantFrom(...HEARD), async (scenario, names, heard) => {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { checkAll } from "./checks.js";
 import { play } from "./interpret.js";
 import { describeRun } from "./report.js";
-import { counter, runsOf } from "./runs.js";
+import { counter, runsOf, timeoutOf } from "./runs.js";
 import { call, type Scenario, type Sketch, scenarios, sketch, text, type Wait } from "./scenario.js";
 import type { World } from "./world.js";
 
@@ -28,7 +28,7 @@ async function playAndCheck(scenario: Scenario): Promise<World> {
 
 // SPEC 2.6, 3.3, 3.4, 4.5 to 4.10, 5.2 to 5.13, 6.1, 6.2, 7.1 to 7.5, 14.3
 it(`every run keeps the contract, whatever model, tools, hooks, sink and abort do (${RUNS} runs)`, {
-  timeout: 60_000 + RUNS * 30,
+  timeout: timeoutOf(RUNS),
 }, async () => {
   const holds = fc.asyncProperty(scenarios, async (scenario) => {
     played();

@@ -3,7 +3,7 @@ import { Agent, type AgentMessage, type AgentRunResult, type QueueMode, userMess
 import { assertEventSequence, recordEvents, type ScriptedAnswer, scriptedModel } from "turnloop/testing";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { makeTool, model, textOf } from "../helpers.js";
-import { counter, runsOf } from "./runs.js";
+import { counter, runsOf, timeoutOf } from "./runs.js";
 
 const RUNS = runsOf("queues", "TURNLOOP_QUEUE_RUNS");
 const played = counter("queues");
@@ -243,7 +243,7 @@ async function play(plan: Plan): Promise<string[]> {
 }
 
 // SPEC 8.3, 7.2: every queued message is delivered exactly once and in order, or still waits, or was taken back by the host
-it(`no queued message is ever lost or delivered twice (${RUNS} runs)`, { timeout: 30_000 + RUNS * 50 }, async () => {
+it(`no queued message is ever lost or delivered twice (${RUNS} runs)`, { timeout: timeoutOf(RUNS) }, async () => {
   const holds = fc.asyncProperty(plans, async (plan) => {
     played();
     return (await play(plan)).length === 0;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Disturbance, type Plan, type PlannedCall, playSegment } from "./approvals.js";
 import { answeredCalls, live, reached, undisturbed } from "./resume-life.js";
-import { counter, runsOf } from "./runs.js";
+import { counter, runsOf, timeoutOf } from "./runs.js";
 
 /** Of each of two tests. */
 const RUNS = Math.ceil(runsOf("resume", "TURNLOOP_RESUME_RUNS") / 2);
@@ -39,7 +39,7 @@ async function holds<T>(arbitrary: fc.Arbitrary<T>, check: (value: T) => Promise
 
 // SPEC 15.2, 15.3, 15.4
 describe("from process to process", () => {
-  it(`what is approved ends as if nobody had been asked, also over crashes (${RUNS} runs)`, { timeout: 30_000 + RUNS * 30 }, async () => {
+  it(`what is approved ends as if nobody had been asked, also over crashes (${RUNS} runs)`, { timeout: timeoutOf(RUNS) }, async () => {
     await holds(fc.tuple(plans(fc.constant("approve")), disturbances("crash")), async ([plan, disturbed]) => {
       const { transcript, wrong } = await live(plan, disturbed, playSegment);
       const expected = await playSegment(undisturbed(plan), [], undefined);
@@ -49,7 +49,7 @@ describe("from process to process", () => {
   });
 
   it(`every call has one result and no recorded one runs again, whatever is decided, aborted and lost (${RUNS} runs)`, {
-    timeout: 30_000 + RUNS * 30,
+    timeout: timeoutOf(RUNS),
   }, async () => {
     const decisions = fc.constantFrom<PlannedCall["decision"]>("approve", "edit", "deny", "result");
     await holds(fc.tuple(plans(decisions), disturbances("crash", "abort")), async ([plan, disturbed]) => {

@@ -18,6 +18,11 @@ export function runsOf(name: keyof typeof USUAL, own: string): number {
   return Number(process.env[own]) || (SOAK > 0 ? Math.ceil((SOAK * USUAL[name]) / ALL) : USUAL[name]);
 }
 
+/** For what hangs: a soak may have a small part of a machine. */
+export function timeoutOf(runs: number): number {
+  return 60_000 + runs * 300;
+}
+
 /** Counts what was really played. */
 export function counter(name: string): () => void {
   let played = 0;

@@ -14,7 +14,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { historyOf, interpretedConfig, interpretedTools } from "./host.js";
 import { interpretedModel } from "./model.js";
 import { deepFreeze, show } from "./odd-values.js";
-import { counter, runsOf } from "./runs.js";
+import { counter, runsOf, timeoutOf } from "./runs.js";
 import { type Act, type Scenario, scenarios } from "./scenario.js";
 import { World } from "./world.js";
 
@@ -169,7 +169,7 @@ async function driven(agent: Agent, running: Promise<{ outcome: string }>): Prom
 }
 
 // SPEC 15.1, 8.2
-it(`a view has the Agent's state after each event, live and over a wire (${RUNS} runs)`, { timeout: 30_000 + RUNS * 50 }, async () => {
+it(`a view has the Agent's state after each event, live and over a wire (${RUNS} runs)`, { timeout: timeoutOf(RUNS) }, async () => {
   const holds = fc.asyncProperty(scenarios, plans, async (scenario, plan) => {
     played();
     return (await play(scenario, plan)).length === 0;
