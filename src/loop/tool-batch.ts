@@ -6,7 +6,7 @@ import type { AgentToolResult } from "../tool.js";
 import { isToolCall } from "../transcript.js";
 import { isThenable } from "./abort.js";
 import { normalizeResult, toolResultMessage } from "./results.js";
-import { append, isStopping, type Run } from "./run.js";
+import { append, isStopping, type Run, readClock } from "./run.js";
 import { copyAnswer, copyUsage } from "./snapshot.js";
 import { type CallBatch, OpenCall, type Refusal, SUSPENDED } from "./tool-call.js";
 import { deniedCall, notExecuted } from "./tool-call-results.js";
@@ -214,7 +214,7 @@ class Batch implements CallBatch {
 
   #deliverResult(call: OpenCall): void {
     const message = call.message as ToolResultMessage;
-    message.timestamp = this.run.now();
+    message.timestamp = readClock(this.run.config);
     append(this.run, message);
     const { content } = call.result as AgentToolResult;
     const shown: ToolResultMessage = { ...message, content };
