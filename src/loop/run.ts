@@ -157,7 +157,7 @@ class ToolSet {
     this.declarations = [...this.#byName.values()].map(({ tool, schema }) => ({
       name: wellFormedDeep(tool.name),
       description: wellFormedDeep(tool.description ?? ""),
-      parameters: wellFormedDeep(schema.json),
+      parameters: schema.json,
     }));
   }
 
