@@ -378,7 +378,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       case "message_start":
       case "message_update":
         // what still waited is abandoned by any message but a result (SPEC 15.3)
-        if (event.message.role !== "toolResult") this.#pendingToolCalls.clear();
+        if (this.#pendingToolCalls.size > 0 && event.message.role !== "toolResult") this.#pendingToolCalls.clear();
         if (event.message.role === "assistant") this.#streamingMessage = event.message as AssistantMessage;
         else run.incoming = copyMessage(event.message); // before a listener can write to it
         break;

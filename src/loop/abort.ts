@@ -8,12 +8,13 @@ export class RunAbort {
   readonly #controller = new AbortController();
   readonly #caller: AbortSignal | undefined;
   readonly graceMs: number;
-  readonly #onAbort = new Set<() => void>();
+  #onAbort: Set<() => void> | undefined;
   #graceTimer: ReturnType<typeof setTimeout> | undefined;
   aborted = false;
   /** Gives up its calls when the time to settle after an abort is over. */
   running: { giveUp(): void } | undefined;
-  /** Hears of the abort while it reads an answer. */
+  /** These hear of the abort without a function made for it: the sink's delivery, and what reads an answer. */
+  delivery: { onAbort(): void } | undefined;
   reading: { onAbort(): void } | undefined;
 
   constructor(caller: AbortSignal | undefined, graceMs: number) {
@@ -43,14 +44,16 @@ export class RunAbort {
     this.aborted = true;
     this.#graceTimer = startTimer(() => this.running?.giveUp(), this.graceMs);
     this.#controller.abort(reason);
-    for (const callback of this.#onAbort) callback();
+    this.delivery?.onAbort();
+    for (const callback of this.#onAbort ?? []) callback();
     this.reading?.onAbort();
   }
 
   /** Calls back once at the abort. Returns what takes the callback back. */
   onAbort(callback: () => void): () => void {
-    this.#onAbort.add(callback);
-    return () => this.#onAbort.delete(callback);
+    const callbacks = this.#onAbort ?? new Set();
+    this.#onAbort = callbacks.add(callback);
+    return () => callbacks.delete(callback);
   }
 
   /** The value, or ABORTED as soon as the run is aborted. What comes later is ignored, also a rejection. */
@@ -145,15 +148,18 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
+/** Node's own module, where there is one; looked for once. */
+let events: { setMaxListeners?(n: number, target: EventTarget): void } | undefined;
+
 /**
  * Node warns of a leak at the 11th listener on one signal, which 11 parallel tools reach. A signal for each call would cost
  * more than the call; so the run's one is allowed any number, where there is such a limit.
  */
 export function liftListenerLimit(signal: AbortSignal): void {
-  const host = (globalThis as { process?: { getBuiltinModule?(id: string): unknown } }).process;
   try {
-    const events = host?.getBuiltinModule?.("node:events") as { setMaxListeners?(n: number, target: EventTarget): void } | undefined;
-    events?.setMaxListeners?.(0, signal);
+    const host = (globalThis as { process?: { getBuiltinModule?(id: string): object | undefined } }).process;
+    events ??= host?.getBuiltinModule?.("node:events") ?? {};
+    events.setMaxListeners?.(0, signal);
   } catch {
     // a signal that is not Node's own, as in a simulated browser, knows no limit
   }

@@ -14,6 +14,7 @@ import { Check } from "@sinclair/typebox/value";
 import { describe, errorText, TurnLoopError } from "../errors.js";
 import { parseObject } from "../partial-json.js";
 import type { AgentTool } from "../tool.js";
+import { wellFormedDeep } from "../transcript.js";
 import { isThenable } from "./abort.js";
 import { coerce } from "./coerce.js";
 import { fillDefaults, type SchemaAccess } from "./defaults.js";
@@ -59,6 +60,7 @@ export function toolSchema(tool: AgentTool): ToolSchema {
   const known = schemas.get(tool);
   if (known && known.parameters === tool.parameters) return known.schema;
   const schema = isStandardSchema(tool.parameters) ? standardSchema(tool, tool.parameters) : jsonSchema(tool);
+  schema.json = wellFormedDeep(schema.json);
   schemas.set(tool, { parameters: tool.parameters, schema });
   return schema;
 }

@@ -7,7 +7,7 @@ import { ABORTED, ignoringFailure, isThenable } from "./abort.js";
 import { type Failure, finalAnswer } from "./answer.js";
 import { isRecorded } from "./recorded.js";
 import { buildRequest, type Request } from "./request.js";
-import type { Run } from "./run.js";
+import { type Run, readClock } from "./run.js";
 import { AnswerSnapshots, copyAnswer, copyArguments } from "./snapshot.js";
 
 /** An answer for the transcript, and the copy of it that events show. */
@@ -218,7 +218,7 @@ class AnswerReader {
 
   /** With a `now` of the host every timestamp is its own, so that a run can be replayed (SPEC 2.2). */
   #stamp(): number | undefined {
-    if (this.#run.config.now) this.#timestamp ??= this.#run.now();
+    if (this.#run.config.now) this.#timestamp ??= readClock(this.#run.config);
     return this.#timestamp;
   }
 }

@@ -23,7 +23,7 @@ export class Delivery {
     this.#sink = sink;
     this.#abort = abort;
     this.#graceMs = graceMs;
-    abort.onAbort(() => this.#watch());
+    abort.delivery = this;
   }
 
   /** Sends the event, or queues it while the sink is busy. True: wait for `delivered()` before going on. */
@@ -70,7 +70,7 @@ export class Delivery {
       if (sent === this.#sent && !this.#abandoned) this.#fail(error, event);
       settled();
     });
-    this.#watch();
+    this.onAbort();
   }
 
   #drain(): void {
@@ -95,7 +95,7 @@ export class Delivery {
   }
 
   /** After an abort a busy sink has the grace time, counted from the later of abort and delivery, and is then given up. */
-  #watch(): void {
+  onAbort(): void {
     if (!this.busy || !this.#abort.aborted || this.#abandoned) return;
     clearTimeout(this.#timer);
     this.#timer = startTimer(() => {

@@ -90,9 +90,12 @@ async function drive(run: Run, prompts: Incoming[], resume?: () => Promise<Resum
   try {
     const resumed = resume && (await resume());
     if (delivery.deliver({ type: "agent_start" })) await delivery.delivered();
-    const ending = await runTurns(run, prompts, resumed).catch(
-      (error: unknown): Ending => ({ outcome: "error", error: { message: errorText(error) } }),
-    );
+    let ending: Ending;
+    try {
+      ending = await runTurns(run, prompts, resumed);
+    } catch (error) {
+      ending = { outcome: "error", error: { message: errorText(error) } };
+    }
     const outcome = delivery.failure ? "error" : ending.outcome;
     const error = delivery.failure ? { message: `The event sink failed: ${errorText(delivery.failure.cause)}` } : ending.error;
     const messages = run.added.map((message) => copyMessage(message, run.hasExtras));

@@ -18,7 +18,6 @@ export interface Run {
   readonly streamFn: StreamFn;
   readonly abort: RunAbort;
   readonly delivery: Delivery;
-  readonly now: () => number;
   /** What the next requests are made of; replaced by `prepareNextTurn`. */
   systemPrompt: string;
   model: Model;
@@ -58,7 +57,6 @@ export function createRun(
     streamFn,
     abort,
     delivery: new Delivery(emit, abort, graceMs),
-    now: () => readClock(config),
     systemPrompt: context.systemPrompt,
     model: config.model,
     streamOptions: config.streamOptions,
@@ -159,7 +157,7 @@ class ToolSet {
     this.declarations = [...this.#byName.values()].map(({ tool, schema }) => ({
       name: wellFormedDeep(tool.name),
       description: wellFormedDeep(tool.description ?? ""),
-      parameters: wellFormedDeep(schema.json),
+      parameters: schema.json,
     }));
   }
 

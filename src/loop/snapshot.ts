@@ -132,16 +132,12 @@ export function copyPlain<T>(value: T, seen?: Map<object, unknown>): T {
     return copy as T;
   }
   if (!isPlainObject(value)) return value;
-  const copy: Json = Object.getPrototypeOf(value) === null ? Object.create(null) : {};
+  const copy: Json = Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
   let within = seen?.set(value, copy);
-  for (const key of Object.keys(value)) {
-    let item = (value as Json)[key];
-    if (typeof item === "object") {
-      within ??= new Map().set(value, copy);
-      item = copyPlain(item, within);
-    }
-    if (key !== "__proto__") copy[key] = item;
-    else Object.defineProperty(copy, key, { value: item, enumerable: true, configurable: true, writable: true });
+  for (const key of Object.keys(copy)) {
+    if (typeof copy[key] !== "object") continue;
+    within ??= new Map().set(value, copy);
+    copy[key] = copyPlain(copy[key], within);
   }
   return copy as T;
 }

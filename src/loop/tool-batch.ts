@@ -6,7 +6,7 @@ import type { AgentToolResult } from "../tool.js";
 import { isToolCall } from "../transcript.js";
 import { isThenable } from "./abort.js";
 import { normalizeResult, toolResultMessage } from "./results.js";
-import { append, isStopping, type Run } from "./run.js";
+import { append, isStopping, type Run, readClock } from "./run.js";
 import { copyAnswer, copyMessage } from "./snapshot.js";
 import { type CallBatch, OpenCall, type Refusal, SUSPENDED } from "./tool-call.js";
 import { deniedCall, notExecuted } from "./tool-call-results.js";
@@ -213,7 +213,7 @@ class Batch implements CallBatch {
 
   #deliverResult(call: OpenCall): void {
     const message = call.message as ToolResultMessage;
-    message.timestamp = this.run.now();
+    message.timestamp = readClock(this.run.config);
     append(this.run, message);
     const shown = copyMessage(message); // with nothing of the result, which listeners had
     this.#outcome.results.push(message);
