@@ -97,6 +97,9 @@ byId("start-over").addEventListener("click", () => {
   composer.text.focus();
   void chat.startOver();
 });
+addEventListener("beforeunload", (event) => {
+  if (store.state.running) event.preventDefault();
+});
 byId<HTMLDetailsElement>("activity").open = matchMedia("(min-width: 64rem)").matches;
 composer.text.focus();
 schedule();

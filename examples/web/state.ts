@@ -23,7 +23,7 @@ export interface PageState {
   approval?: Approval;
   /** What the user made of the arguments of a call, by its place in the view's `toolCalls`. */
   edited: ReadonlyMap<number, Record<string, unknown>>;
-  /** What the page itself has to say; gone with the next run. */
+  /** What the page itself has to say: about the wait that is on, or about a run that could not begin. */
   notice?: string;
 }
 
@@ -49,6 +49,7 @@ export class Store {
   hear(event: PageEvent): void {
     const at = Date.now();
     const { view, timeline } = this.#state;
+    if (event.type === "thinking" && event.event.state === "complete") this.set({ notice: undefined });
     this.set({ view: reduceEvents(view, event, at), timeline: reduceTimeline(timeline, event, at, view.toolCalls.length) });
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { text } from "../adapters/helpers.js";
-import { endpoint, stopWith } from "./endpoint.js";
+import { callsOf, endpoint, stopWith } from "./endpoint.js";
 import { type Chat, useChat } from "./page.js";
 
 const chat = useChat();
@@ -104,6 +104,32 @@ test("a screen reader hears what happens, and not every word", async () => {
 
 // SPEC 5.7 14.1
 describe("what a model writes", () => {
+  test("breaks no card and no table, however long it is", async () => {
+    const { page, say, settled, useServer, tool } = chat();
+    const server = await endpoint();
+    const name = "no_such_tool_".repeat(40);
+    server.answer(
+      (res) => void res.end(callsOf([name, { path: "x".repeat(500) }]) + stopWith(1e30, 7)),
+      (res) => void res.end(text("y".repeat(5000)) + stopWith(1, 1)),
+    );
+    await useServer(server.url);
+    await say("hi");
+    await settled();
+    expect(
+      await tool(name)
+        .getByText("Failed")
+        .evaluate((element) => {
+          const [own, card] = [element.getBoundingClientRect(), (element.closest(".tool") as Element).getBoundingClientRect()];
+          return own.right <= card.right;
+        }),
+    ).toBe(true);
+    const wide = await page.evaluate(() =>
+      [...document.querySelectorAll("body, main, aside, #scroller")].filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth),
+    );
+    expect(wide).toEqual([]);
+    await server.close();
+  });
+
   test("is text and never markup", async () => {
     const { page, say, settled, conversation, useServer, shown } = chat();
     const server = await endpoint();

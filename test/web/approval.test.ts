@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { text } from "../adapters/helpers.js";
+import { callsOf, endpoint, stopWith } from "./endpoint.js";
 import { useChat } from "./page.js";
 
 const chat = useChat();
@@ -35,6 +37,46 @@ test("its arguments can be changed first", async () => {
   await say("show notes/list.md");
   await settled();
   await shown(conversation.getByRole("article", { name: "Assistant" }).last().getByText("Bring candles and matches"));
+});
+
+test("changes that break the tool's schema are not carried out, and the card says why", async () => {
+  const { page, say, tool, settled, shown } = chat();
+  await say(WRITE);
+  const dialog = page.getByRole("dialog", { name: "Write file?" });
+  await shown(dialog);
+  await dialog.getByRole("textbox", { name: "path" }).fill("");
+  await dialog.getByRole("button", { name: "Allow" }).click();
+  await settled();
+  expect(await tool("Write file").innerText()).toMatch(/Failed[\s\S]*not executed:\s+- path: String is too short/);
+});
+
+test("the whole of an argument can be read, and what in it does not show as it is has a warning", async () => {
+  const { page, say, shown } = chat();
+  await say(`write "${"one long line ".repeat(20).trim()}" to notes/\u202Etxt.exe`);
+  const dialog = page.getByRole("dialog", { name: "Write file?" });
+  await shown(dialog);
+  const hidden = dialog.getByRole("textbox").evaluateAll((all) => all.map(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight));
+  expect(await hidden).toEqual([0, 0, 0]);
+  expect(await dialog.getByText("has characters that cannot be seen").allInnerTexts()).toEqual([
+    "path has characters that cannot be seen: \\u202e",
+  ]);
+});
+
+test("allowed as they are, arguments stay what the model wrote, to the last byte", async () => {
+  const { page, say, tool, settled, shown, useServer } = chat();
+  const server = await endpoint();
+  server.answer(
+    (res) => void res.end(callsOf(["write_file", { path: "dos.txt", text: "one\r\ntwo" }]) + stopWith(1, 1)),
+    (res) => void res.end(text("Done.") + stopWith(1, 1)),
+  );
+  await useServer(server.url);
+  await say("write it");
+  const dialog = page.getByRole("dialog", { name: "Write file?" });
+  await shown(dialog);
+  await dialog.getByRole("button", { name: "Allow" }).click();
+  await settled();
+  expect(await tool("Write file").innerText()).toMatch(/^Write file\s+path: dos\.txt[\s\S]*Created dos\.txt: 2 lines, 8 bytes$/);
+  await server.close();
 });
 
 test("it can be refused, and the model reads why", async () => {

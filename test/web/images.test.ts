@@ -55,3 +55,23 @@ test("an image is pasted, and may go without a word", async () => {
   await settled();
   expect(server.requests[0]?.body.messages.at(-1).content).toMatchObject([{ type: "image_url" }]);
 });
+
+test("what cannot be attached is named, with the reason", async () => {
+  const { page, say, shown, settled } = chat();
+  server.answer((res) => void res.end(text("Hello.") + stopWith(1, 1)));
+  const attached = page.getByRole("list", { name: "Attached images" });
+  await page
+    .locator("#files")
+    .setInputFiles([
+      { name: "scan.png", mimeType: "image/png", buffer: Buffer.alloc(5_000_001) },
+      { name: "plan.svg", mimeType: "image/svg+xml", buffer: Buffer.from("<svg xmlns='http://www.w3.org/2000/svg'/>") },
+      file("dot.png"),
+    ]);
+  await shown(attached.getByRole("img", { name: "dot.png" }));
+  expect(await attached.getByRole("img").count()).toBe(1);
+  const told = page.getByRole("alert");
+  expect(await told.innerText()).toBe("scan.png is larger than 5 MB. plan.svg is not a PNG, JPEG, GIF or WebP image.");
+  await say("hi");
+  await settled();
+  expect(await told.count(), "it was about that message").toBe(0);
+});

@@ -146,18 +146,43 @@ describe("a failure", () => {
     expect(server.requests[1]?.body.messages).toEqual(server.requests[0]?.body.messages);
   });
 
-  test("that passes is tried again by itself, and the wait says so", async () => {
-    const { page, say, conversation, allowErrors, settled, shown } = chat();
+  test("that passes is tried again by itself, and the wait says so; with the answer that is over", async () => {
+    const { page, say, conversation, allowErrors, settled, shown, tool } = chat();
+    const { promise: answers, resolve } = deferred();
     allowErrors(/status of 429/);
     server.answer(
       (res) => void res.writeHead(429, { "content-type": "application/json", "retry-after": "1" }).end('{"error":{"message":"slow down"}}'),
-      (res) => void res.end(text("Thanks for waiting.") + stopWith(5, 3)),
+      (res) => void res.end(callsOf(["calculate", { expression: "6 * 7" }]) + stopWith(5, 3)),
+      async (res) => {
+        await answers;
+        res.end(text("Thanks for waiting.") + stopWith(5, 3));
+      },
     );
     await say("hi");
     await shown(page.getByRole("group", { name: "Thinking" }).getByText("Rate limit (429); trying again in 1.0 s"));
+    await shown(tool("Calculate").getByText("6 * 7 = 42"));
+    await shown(page.getByRole("group", { name: "Thinking" }));
+    expect(await page.getByText("trying again").count(), "the next request is another one").toBe(0);
+    resolve();
     await shown(conversation.getByText("Thanks for waiting."));
     await settled();
+    expect(await page.getByRole("alert").count()).toBe(0);
   });
+
+  test.each(["javascript:alert(1)", "localhost:11434/v1", "ftp://127.0.0.1/v1"])(
+    "of the form: %s is no address of a server",
+    async (url) => {
+      const { page } = chat();
+      await page.getByRole("button", { name: /^Model: / }).click();
+      const dialog = page.getByRole("dialog", { name: "Model" });
+      const address = dialog.getByRole("textbox", { name: "Base URL" });
+      await address.fill(url);
+      await dialog.getByRole("button", { name: "Use this server" }).click();
+      expect(await dialog.isVisible()).toBe(true);
+      expect(await address.evaluate((input: HTMLInputElement) => input === document.activeElement && input.validity.valid)).toBe(false);
+      await dialog.getByRole("button", { name: "Cancel" }).click();
+    },
+  );
 
   test("of the address says what may be wrong with it", async () => {
     const { page, say, useServer, allowErrors, shown } = chat();
@@ -165,7 +190,7 @@ describe("a failure", () => {
     await server.close();
     await useServer(server.url);
     await say("hi");
-    await shown(page.getByRole("alert").getByText("The server could not be reached, or does not let this page in (CORS)."));
+    await shown(page.getByRole("alert").getByText("No answer came. Is the address right, and does the server let this page in (CORS)?"));
   });
 
   test("half way keeps what came", async () => {
@@ -180,7 +205,8 @@ describe("a failure", () => {
     await say("hi");
     await shown(conversation.getByText("The first half"));
     resolve();
-    await shown(page.getByRole("alert"));
+    await shown(page.getByRole("alert").getByText("The answer broke off."));
+    expect(await page.getByRole("alert").innerText(), "it was reached").not.toContain("CORS");
     expect(await conversation.getByText("The first half").isVisible()).toBe(true);
     await screenshot("failed-half-way");
   });

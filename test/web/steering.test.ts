@@ -105,3 +105,18 @@ test("a new conversation begins with nothing, also while an answer is on", async
   expect(await conversation.getByRole("img").count()).toBe(1);
   expect(await conversation.getByRole("article", { name: "You" }).count()).toBe(1);
 });
+
+test("the page is not left by mistake while an answer is on", async () => {
+  const { page, say, tool, settled, shown } = chat();
+  const questions: string[] = [];
+  page.on("dialog", (dialog) => {
+    questions.push(dialog.type());
+    void dialog.dismiss();
+  });
+  await say(SLOW);
+  await shown(tool("Proofread").getByRole("progressbar"));
+  await page.close({ runBeforeUnload: true });
+  await expect.poll(() => questions).toEqual(["beforeunload"]);
+  await settled();
+  expect(await tool("Proofread").innerText()).toMatch(/Done/);
+});

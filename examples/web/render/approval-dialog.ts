@@ -60,10 +60,22 @@ export class ApprovalDialog {
   }
 }
 
+/** Reorders, hides or controls text: with it a file can seem to have another name. */
+const UNSEEN = /[\p{Cf}\p{Cc}]/gu;
+/** Also what joins and parts letters and emoji. */
+const SEEN = ["\n", "\r", "\t", "\u200c", "\u200d"];
+
+function unseenIn(text: string): string {
+  const found = new Set([...text.matchAll(UNSEEN)].map(([character]) => character).filter((character) => !SEEN.includes(character)));
+  return [...found].map((character) => `\\u${character.codePointAt(0)?.toString(16).padStart(4, "0")}`).join(" ");
+}
+
 /** One argument: a text as it is, anything else as JSON. */
 class ArgumentField {
   readonly name: string;
   readonly #original: unknown;
+  /** A textarea has line ends of its own: only what differs from this was edited. */
+  readonly #shown: string;
   readonly input: HTMLTextAreaElement;
   readonly element: HTMLElement;
 
@@ -74,7 +86,11 @@ class ArgumentField {
     const rows = String(Math.min(8, text.replace(/\n$/, "").split("\n").length));
     this.input = el("textarea", { id: `argument-${name}`, rows, spellcheck: "false" });
     this.input.value = text;
+    this.#shown = this.input.value;
     this.element = el("div", { class: "argument" }, el("label", { for: this.input.id }, name), this.input);
+    const unseen = unseenIn(text);
+    if (unseen !== "")
+      this.element.append(el("p", { class: "problem small-text" }, `${name} has characters that cannot be seen: ${unseen}`));
   }
 
   get problem(): string | undefined {
@@ -87,10 +103,11 @@ class ArgumentField {
   }
 
   get value(): unknown {
+    if (!this.edited) return this.#original;
     return typeof this.#original === "string" ? this.input.value : JSON.parse(this.input.value);
   }
 
   get edited(): boolean {
-    return JSON.stringify(this.value) !== JSON.stringify(this.#original);
+    return this.input.value !== this.#shown;
   }
 }

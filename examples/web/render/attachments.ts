@@ -1,6 +1,6 @@
 /** Images that go with the next message: chosen, pasted or dropped. */
 import type { ImageContent } from "turnloop";
-import { button, byId, el, KeyedList } from "./dom.js";
+import { button, byId, el, KeyedList, setText } from "./dom.js";
 import { IMAGE_TYPES, imageUrl } from "./format.js";
 
 interface Attachment {
@@ -12,6 +12,7 @@ const MAX_BYTES = 5_000_000;
 
 export class Attachments {
   readonly #element = byId("attachments");
+  readonly #problem = byId("attach-problem");
   readonly #list: KeyedList<Attachment>;
   #attached: readonly Attachment[] = [];
 
@@ -55,15 +56,28 @@ export class Attachments {
   }
 
   async #add(files: FileList | null | undefined): Promise<void> {
-    const wanted = [...(files ?? [])].filter(({ type, size }) => IMAGE_TYPES.includes(type) && size <= MAX_BYTES);
-    const added = await Promise.all(wanted.map(async (file) => ({ name: file.name || "image", image: await read(file) })));
-    this.#show([...this.#attached, ...added]);
+    const read = await Promise.all([...(files ?? [])].map(attachment));
+    this.#show([...this.#attached, ...read.filter((one) => typeof one !== "string")]);
+    setText(this.#problem, read.filter((one) => typeof one === "string").join(" "));
   }
 
   #show(attached: readonly Attachment[]): void {
     this.#attached = attached;
     this.#list.update(attached);
     this.#element.hidden = attached.length === 0;
+    setText(this.#problem, "");
+  }
+}
+
+/** Or what is wrong with the file. */
+async function attachment(file: File): Promise<Attachment | string> {
+  const name = file.name || "image";
+  if (!IMAGE_TYPES.includes(file.type)) return `${name} is not a PNG, JPEG, GIF or WebP image.`;
+  if (file.size > MAX_BYTES) return `${name} is larger than ${MAX_BYTES / 1_000_000} MB.`;
+  try {
+    return { name, image: await read(file) };
+  } catch {
+    return `${name} could not be read.`;
   }
 }
 

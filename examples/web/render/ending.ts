@@ -1,5 +1,5 @@
 /** How the last run ended, where that is not what the user wanted, and the way to go on. */
-import { dropFailedTail } from "turnloop";
+import { type AssistantMessage, dropFailedTail } from "turnloop";
 import type { PageState } from "../state.js";
 import { button, el } from "./dom.js";
 
@@ -8,7 +8,7 @@ const WORDS: Record<string, string> = {
   rate_limit: "The server asks to slow down.",
   overloaded: "The server is overloaded.",
   context_overflow: "The conversation is too long for this model.",
-  network: "The server could not be reached, or does not let this page in (CORS).",
+  network: "No answer came. Is the address right, and does the server let this page in (CORS)?",
   timeout: "The server did not answer in time.",
   refusal: "The model refused to answer.",
 };
@@ -34,11 +34,13 @@ export class Ending {
   }
 }
 
-function boxFor({ view: { outcome, error }, notice }: PageState): HTMLElement | undefined {
+function boxFor({ view: { outcome, error, messages }, notice }: PageState): HTMLElement | undefined {
   if (outcome === "aborted") return el("div", { class: "ending" }, el("p", {}, "You stopped this answer."));
   if (outcome === "error") {
-    const explained = WORDS[error?.info?.kind ?? ""];
-    const lines = [explained ?? "The answer failed.", error?.message ?? ""].filter((line) => line !== "");
+    const kind = error?.info?.kind ?? "";
+    const hasBegun = ((messages.at(-1) as AssistantMessage | undefined)?.content.length ?? 0) > 0;
+    const explained = kind === "network" && hasBegun ? "The answer broke off." : (WORDS[kind] ?? "The answer failed.");
+    const lines = [explained, error?.message ?? ""].filter((line) => line !== "");
     return el(
       "div",
       { class: "ending failed", role: "alert" },

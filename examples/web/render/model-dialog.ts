@@ -9,7 +9,14 @@ export class ModelDialog {
   readonly #onChoose: (choice: ModelChoice) => void;
   readonly #onRetry: (text: string) => void;
   readonly #fields = {
-    baseURL: el("input", { id: "base-url", type: "url", required: true, placeholder: "http://localhost:11434/v1" }),
+    baseURL: el("input", {
+      id: "base-url",
+      type: "url",
+      required: true,
+      pattern: "https?://.+",
+      title: "An address that begins with http:// or https://",
+      placeholder: "http://localhost:11434/v1",
+    }),
     apiKey: el("input", { id: "api-key", type: "password", autocomplete: "off" }),
     model: el("input", { id: "model-name", type: "text", required: true, autocomplete: "off", placeholder: "qwen3" }),
   };
