@@ -1,5 +1,6 @@
 import { getEventListeners } from "node:events";
 import { createOpenAI } from "@ai-sdk/openai";
+import { createGateway } from "ai";
 import { type AgentEvent, type AssistantMessage, type AssistantMessageEvent, type Model, type StreamFn, withRetry } from "turnloop";
 import { aiSdk } from "turnloop/ai-sdk";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -221,6 +222,57 @@ describe.each(versions)("aiSdk with a %s model that minds no signal", (version) 
     expect((await abortAtText(stream)).stopReason).toBe("aborted");
   });
 
+  it("lets the model hear of an abort before its stream is cancelled, so that it may close it itself", async () => {
+    const controller = new AbortController();
+    const heard: string[] = [];
+    const doStream = async ({ abortSignal }: { abortSignal: AbortSignal }) => {
+      const stream = new ReadableStream({
+        start(parts) {
+          for (const part of textParts("1", "Half")) parts.enqueue(part);
+          abortSignal.addEventListener("abort", () => {
+            parts.enqueue(finish(version));
+            parts.close();
+            heard.push("closed");
+          });
+        },
+        cancel: () => void heard.push("cancelled"),
+      });
+      return { stream };
+    };
+    const streamFn = aiSdk({ specificationVersion: version, provider: "p", modelId: "m", doStream });
+    let last: AssistantMessageEvent<string> | undefined;
+    for await (const event of await streamFn(model, hi, { signal: controller.signal })) {
+      last = event;
+      if (event.type === "text_delta") controller.abort("enough");
+    }
+    expect(last).toMatchObject({ type: "error", reason: "aborted", error: { content: [{ text: "Half" }] } });
+    await vi.waitFor(() => expect(heard).toEqual(["closed", "cancelled"]));
+  });
+
+  it.each([
+    [
+      "throws",
+      {
+        cancel: () => {
+          throw new Error("cannot");
+        },
+      },
+    ],
+    ["is missing", {}],
+    ["returns nothing", { cancel: () => undefined }],
+  ])("ends when its reader's cancel %s", async (_, methods) => {
+    const controller = new AbortController();
+    const read = () => {
+      controller.abort("enough");
+      return new Promise(() => {});
+    };
+    const doStream = async () => ({ stream: { getReader: () => ({ read, ...methods }) as never } });
+    const { message } = await ask(aiSdk({ specificationVersion: version, provider: "p", modelId: "m", doStream }), {
+      signal: controller.signal,
+    });
+    expect(message).toMatchObject({ stopReason: "aborted", errorMessage: "aborted: enough" });
+  });
+
   it("ends as aborted while the model has not even answered, and cancels the stream that comes later", async () => {
     const controller = new AbortController();
     const late = deferred<{ stream: ReadableStream }>();
@@ -275,5 +327,18 @@ describe.each(versions)("aiSdk with a %s model that minds no signal", (version) 
       expect((await asked).message).toMatchObject({ stopReason: "stop", content: [{ text: "All" }] });
       expect(vi.getTimerCount()).toBe(0);
     }
+  });
+});
+
+// SPEC 12.2
+describe("aiSdk with a gateway's model", () => {
+  it("reads how long to wait from the response behind the gateway's own error", async () => {
+    const server = await rawServer();
+    const body = JSON.stringify({ error: { message: "slow down", type: "rate_limit_exceeded" } });
+    server.answer((res) => void res.writeHead(429, { "content-type": "application/json", "retry-after": "7" }).end(body));
+    const { message } = await ask(aiSdk(createGateway({ apiKey: "key-0", baseURL: server.url })("openai/gpt-5")));
+    await server.close();
+    expect(message.errorInfo).toEqual({ kind: "rate_limit", status: 429, retryable: true, retryAfterMs: 7000 });
+    expect(message.errorMessage).toContain("slow down");
   });
 });

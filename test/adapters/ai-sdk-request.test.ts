@@ -64,6 +64,9 @@ describe.each(versions)("aiSdk as a %s model sees it", (version) => {
     for (const type of ["auto", "none", "required"] as const) {
       expect((await send(fake, { tools }, { toolChoice: type })).toolChoice).toEqual({ type });
     }
+    // the AI SDK's own shape, which its users write
+    const ofSdk = { type: "tool", toolName: "t" };
+    expect((await send(fake, { tools }, { toolChoice: ofSdk as never })).toolChoice).toEqual(ofSdk);
     expect(Object.keys(await send(fake, { tools: [] }, { toolChoice: "required" })).sort()).toEqual(["abortSignal", "prompt"]);
   });
 

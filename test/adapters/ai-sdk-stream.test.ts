@@ -87,6 +87,11 @@ describe.each(versions)("aiSdk reading a %s model", (version) => {
       [call("a", { x: "ls -l" })],
     ],
     ["without its last part", [...inputs("a", '{"x":1}')], [call("a", { x: 1 })]],
+    [
+      "whose whole has another name",
+      [...inputs("a", '{"x":1}'), callPart("a", '{"x":1}', { toolName: "u" })],
+      [call("a", { x: 1 }, { name: "u" })],
+    ],
     ["without ids", [callPart("", "{}"), callPart("", "{}")], [call("call_0", {}), call("call_1", {})]],
     [
       "that is not JSON",
@@ -150,6 +155,24 @@ describe.each(versions)("aiSdk reading a %s model", (version) => {
     ]);
   });
 
+  it("keeps what a provider says of a block only after another one began", async () => {
+    const parts = [
+      { type: "reasoning-start", id: "1" },
+      { type: "reasoning-delta", id: "1", delta: "Hm" },
+      { type: "text-start", id: "2" },
+      { type: "text-delta", id: "2", delta: "So" },
+      { type: "reasoning-end", id: "1", providerMetadata: { a: { signature: "late" } } },
+      ...inputs("c", "{}"),
+      { type: "text-end", id: "2", providerMetadata: { a: { itemId: "msg" } } },
+      callPart("c", "{}"),
+    ];
+    expect(await contentOf(version, parts)).toEqual([
+      { type: "thinking", thinking: "Hm", thinkingSignature: signed({ a: { signature: "late" } }) },
+      { type: "text", text: "So", textSignature: signed({ a: { itemId: "msg" } }) },
+      call("c", {}),
+    ]);
+  });
+
   it("shows the second of two parallel calls while it is written", async () => {
     const parts = [...inputs("a", '{"x":1}'), inputPart("start", "b", { toolName: "t" }), inputPart("delta", "b", { delta: '{"y' })];
     const { model } = fakeModel(version, () => streamOf(parts, "hang"));
@@ -168,6 +191,12 @@ describe.each(versions)("aiSdk reading a %s model", (version) => {
   ] as const)("reads the reason %s", async (unified, raw, stopReason, rawStopReason) => {
     const { message } = await answerOf(version, [...text("1", "x"), finish(version, unified, raw)]);
     expect([message.stopReason, message.rawStopReason]).toEqual([stopReason, rawStopReason]);
+  });
+
+  it("names the provider's own word for an error it does not explain", async () => {
+    const { message } = await answerOf(version, [...text("1", "x"), finish(version, "error", "MALFORMED_FUNCTION_CALL")]);
+    const own = version === "v2" ? "explain." : "explain (MALFORMED_FUNCTION_CALL).";
+    expect(message.errorMessage).toBe(`The provider ended the answer with an error it did not ${own}`);
   });
 
   const overload = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
@@ -201,6 +230,24 @@ describe.each(versions)("aiSdk reading a %s model", (version) => {
   });
 });
 
+// SPEC 2.3, 12.2
+describe("aiSdk reading a v2 model's reason for a word it does not know", () => {
+  it.each([
+    [[], "stop"],
+    [[callPart("a", "{}")], "toolUse"],
+  ])("takes an answer whose tokens were counted for a whole one", async (calls, stopReason) => {
+    const usage = { inputTokens: 5, outputTokens: 7, totalTokens: 12 };
+    const { message } = await answerOf("v2", [...text("1", "x"), ...calls, { type: "finish", finishReason: "unknown", usage }]);
+    expect(message).toMatchObject({ stopReason, rawStopReason: "unknown", usage: { input: 5, output: 7 } });
+  });
+
+  it("takes one whose tokens were not counted for cut off", async () => {
+    const usage = { inputTokens: 5, outputTokens: undefined, totalTokens: undefined };
+    const { message } = await answerOf("v2", [...text("1", "x"), { type: "finish", finishReason: "unknown", usage }]);
+    expect(message).toMatchObject({ stopReason: "error", errorInfo: { kind: "network", retryable: true }, usage: { input: 5 } });
+  });
+});
+
 // SPEC 12.2
 describe("aiSdk reading usage", () => {
   const flat = (inputTokens?: number, cachedInputTokens?: number) => ({ inputTokens, outputTokens: 1, totalTokens: 1, cachedInputTokens });
@@ -209,6 +256,24 @@ describe("aiSdk reading usage", () => {
     ["the cache within", flat(500, 10), undefined, { input: 490, cacheRead: 10, cacheWrite: 0, output: 1 }],
     ["Anthropic's in v2", flat(500, 10), { anthropic: { cacheCreationInputTokens: 7 } }, { input: 500, cacheRead: 10, cacheWrite: 7 }],
     ["Bedrock's in v2", flat(500, 10), { bedrock: { usage: { cacheWriteInputTokens: 7 } } }, { input: 500, cacheRead: 10, cacheWrite: 7 }],
+    [
+      "reasoning beside the output",
+      { inputTokens: 10, outputTokens: 5, totalTokens: 22, reasoningTokens: 7 },
+      undefined,
+      { input: 10, output: 12, totalTokens: 22 },
+    ],
+    [
+      "reasoning within the output",
+      { inputTokens: 10, outputTokens: 12, totalTokens: 22, reasoningTokens: 7 },
+      undefined,
+      { input: 10, output: 12, totalTokens: 22 },
+    ],
+    [
+      "a total with more than reasoning in it",
+      { inputTokens: 10, outputTokens: 5, totalTokens: 40, reasoningTokens: 7 },
+      undefined,
+      { input: 10, output: 12 },
+    ],
     ["nothing known", flat(), undefined, { input: 0, cacheRead: 0, cacheWrite: 0 }],
     [
       "totals only",

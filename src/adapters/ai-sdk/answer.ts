@@ -33,6 +33,8 @@ export class PartsAnswer implements AnswerReader<StreamPart | null> {
   readonly #calls: Call[] = [];
   /** Those whose `tool-call` part has not come, by id. */
   readonly #openCalls = new Map<string, Call>();
+  /** Signatures of text and reasoning that came when their blocks were over, by contentIndex. */
+  readonly #lateSignatures = new Map<number, string>();
   #finish: { unified: string; raw: string | undefined } | undefined;
 
   constructor(builder: AssistantMessageBuilder, provider: string) {
@@ -68,7 +70,7 @@ export class PartsAnswer implements AnswerReader<StreamPart | null> {
       case "error":
         throw part.error;
       case "finish":
-        this.#finish = readFinish(part.finishReason);
+        this.#finish = readFinish(part);
         return part.usage ? this.#builder.usage(readUsage(part.usage, part.providerMetadata)) : [];
       default:
         // warnings, sources, files, what a provider executed itself: nothing a transcript can hold
@@ -89,12 +91,11 @@ export class PartsAnswer implements AnswerReader<StreamPart | null> {
       ...events,
       ...this.#builder.fail(new Error(text), { kind, retryable: kind === "network" }),
     ];
-    if (unified === "content-filter") {
-      return fail(`The provider's content filter stopped the answer${raw && raw !== unified ? ` (${raw})` : ""}.`, "refusal");
-    }
-    if (unified === "error") return fail("The provider ended the answer with an error it did not explain.", "network");
+    const own = raw && raw !== unified ? ` (${raw})` : "";
+    if (unified === "content-filter") return fail(`The provider's content filter stopped the answer${own}.`, "refusal");
+    if (unified === "error") return fail(`The provider ended the answer with an error it did not explain${own}.`, "network");
     // what providers say when their response's body ended without its last event
-    if (unified === "unknown" || unified === "interrupted" || (unified === "other" && raw === undefined)) {
+    if ((unified === "unknown" && raw === undefined) || unified === "interrupted" || (unified === "other" && raw === undefined)) {
       return fail("The stream ended early: the model gave no reason to finish.", "network");
     }
     // the calls decide between stop and toolUse: providers disagree about the word
@@ -111,8 +112,10 @@ export class PartsAnswer implements AnswerReader<StreamPart | null> {
       lane = this.#lanes.open(kind);
       this.#prose.set(key, lane);
     }
-    if (providerMetadata) lane.signature = sign(this.#provider, providerMetadata);
-    else if (kind === "thinking" && delta !== "") lane.signature ??= sign(this.#provider, undefined);
+    if (providerMetadata) {
+      lane.signature = sign(this.#provider, providerMetadata);
+      if (lane.ended && lane.block !== undefined) this.#lateSignatures.set(lane.block, lane.signature);
+    } else if (kind === "thinking" && delta !== "") lane.signature ??= sign(this.#provider, undefined);
     if (!type.endsWith("-end")) return this.#lanes.write(lane, delta);
     this.#prose.delete(key);
     return this.#lanes.end(lane);
@@ -140,7 +143,7 @@ export class PartsAnswer implements AnswerReader<StreamPart | null> {
 
   /** The call as a whole; some providers send nothing else. */
   #endCall(part: StreamPart): AssistantMessageEvent[] {
-    const { toolCallId = "", input, providerExecuted, providerMetadata } = part;
+    const { toolCallId = "", toolName, input, providerExecuted, providerMetadata } = part;
     const known = this.#openCalls.get(toolCallId);
     if (providerExecuted) {
       if (!known) return [];
@@ -151,6 +154,7 @@ export class PartsAnswer implements AnswerReader<StreamPart | null> {
     this.#openCalls.delete(toolCallId);
     const json = typeof input === "string" ? input : JSON.stringify(input ?? {});
     if (providerMetadata) call.late = { ...call.late, thoughtSignature: sign(this.#provider, providerMetadata) };
+    if (toolName && toolName !== call.lane.name) call.late = { ...call.late, name: toolName };
     if (call.late?.thoughtSignature) call.lane.signature = call.late.thoughtSignature;
     const written = call.json === "" && !call.lane.ended;
     if (!written && json.trim() !== call.json.trim()) call.late = { ...call.late, ...argumentsOf(json) };
@@ -160,8 +164,10 @@ export class PartsAnswer implements AnswerReader<StreamPart | null> {
   /** The final message with what came too late for its blocks. */
   #amend(event: AssistantMessageEvent & { type: "done" }, rawStopReason: string | undefined): AssistantMessageEvent {
     let index = 0;
-    const content = event.message.content.flatMap((block): AssistantMessage["content"] => {
-      if (block.type !== "toolCall") return [block];
+    const content = event.message.content.flatMap((block, at): AssistantMessage["content"] => {
+      const signature = this.#lateSignatures.get(at);
+      if (block.type === "text") return [signature ? { ...block, textSignature: signature } : block];
+      if (block.type === "thinking") return [signature ? { ...block, thinkingSignature: signature } : block];
       const late = this.#calls[index++]?.late;
       if (!late) return [];
       // an error of the pieces says nothing about the whole
@@ -180,8 +186,12 @@ function argumentsOf(json: string): Partial<ToolCall> {
   return value ? { arguments: value } : { arguments: {}, argumentsError: argumentsErrorText(json) };
 }
 
-/** In v2 `other` is a reason; in v3 and v4 it is one only together with the provider's own word. */
-function readFinish(reason: StreamPart["finishReason"]): { unified: string; raw: string | undefined } {
-  if (typeof reason === "string") return { unified: reason, raw: reason };
-  return { unified: reason?.unified ?? "unknown", raw: reason?.raw ?? undefined };
+/**
+ * In v2 `other` is a reason; in v3 and v4 it is one only together with the provider's own word. v2 says `unknown` for a word
+ * it does not know, which many compatible servers have, and for none: an answer whose tokens were counted had one.
+ */
+function readFinish({ finishReason: reason, usage }: StreamPart): { unified: string; raw: string | undefined } {
+  if (typeof reason !== "string") return { unified: reason?.unified ?? "unknown", raw: reason?.raw ?? undefined };
+  const counted = typeof usage?.outputTokens === "number";
+  return { unified: reason, raw: reason === "unknown" && !counted ? undefined : reason };
 }

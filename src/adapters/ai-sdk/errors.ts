@@ -23,7 +23,8 @@ export function failureOf(thrown: unknown, secrets: () => unknown[]): [Error, Mo
   const error = Object.assign(new Error(message(thrown, reported), { cause: own["cause"] }), {
     name,
     status: own["statusCode"] ?? own["status"],
-    headers: own["responseHeaders"] ?? own["headers"],
+    // a gateway's error has the response's as its cause
+    headers: own["responseHeaders"] ?? own["headers"] ?? (Object(own["cause"]) as Fields)["responseHeaders"],
     code: own["code"] ?? reported["code"],
     type: reported["type"] ?? own["type"] ?? TYPES.find(([names]) => names.test(name))?.[1],
   });

@@ -73,8 +73,11 @@ function ask(
   const open = async (own: AbortSignal): Promise<AsyncIterator<StreamPart | null>> => {
     const { stream } = await languageModel.doStream(callOptions(languageModel, model, context, options, own));
     const reader = stream.getReader();
-    // a pending read settles when its reader is cancelled
-    const cancel = (): Promise<any> => reader.cancel(own.reason);
+    // a pending read settles when its reader is cancelled; later, since a model may close its stream when it hears of the abort
+    const cancel = async (): Promise<any> => {
+      await undefined;
+      return reader.cancel(own.reason);
+    };
     return { next: () => reader.read() as Promise<IteratorResult<StreamPart | null>>, return: cancel };
   };
   const answer = new PartsAnswer(builder, languageModel.provider);

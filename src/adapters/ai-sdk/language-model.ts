@@ -43,6 +43,8 @@ export interface PartUsage {
   outputTokens?: number | { total?: number; text?: number; reasoning?: number };
   /** v2 */
   cachedInputTokens?: number;
+  totalTokens?: number;
+  reasoningTokens?: number;
 }
 
 /** The messages of a request. */

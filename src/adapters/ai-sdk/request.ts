@@ -36,8 +36,10 @@ function functionTool({ name, description, parameters }: LlmTool): object {
   return { type: "function", name, description, inputSchema: parameters };
 }
 
+/** One in the AI SDK's own words, `{ type: "tool", toolName }`, goes on as it is. */
 function choice(given: NonNullable<StreamOptions["toolChoice"]>): object {
-  return typeof given === "string" ? { type: given } : { type: "tool", toolName: given.name };
+  if (typeof given === "string") return { type: given };
+  return "name" in given ? { type: "tool", toolName: given.name } : given;
 }
 
 class Prompt {

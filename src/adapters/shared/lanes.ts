@@ -10,6 +10,8 @@ export interface Lane {
   name: string;
   /** Kept with the block, for its replay. */
   signature?: string;
+  /** Its contentIndex, once something of it was shown. */
+  readonly block?: number;
   /** As far as one can tell: it gives way to a block behind it. */
   complete: boolean;
   /** Nothing more is taken: it was said to be over, or gave way. */
@@ -17,6 +19,7 @@ export interface Lane {
 }
 
 interface OpenLane extends Lane {
+  block?: number;
   /** The part not shown yet. */
   held: string;
   shown: boolean;
@@ -69,7 +72,12 @@ export class Lanes {
       const [first] = this.#open;
       if (!first) return events;
       const over = first.ended || (first.complete && this.#open.length > 1);
-      if (over || first.kind !== "call" || first.name !== "") events.push(...this.#show(first));
+      if (over || first.kind !== "call" || first.name !== "") {
+        for (const event of this.#show(first)) {
+          if ("contentIndex" in event) first.block = event.contentIndex;
+          events.push(event);
+        }
+      }
       if (!over) return events;
       first.ended = true;
       events.push(...this.#builder.blockEnd(first.signature));
