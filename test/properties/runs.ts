@@ -2,7 +2,7 @@
 import { afterEach } from "vitest";
 
 /** 5,000 in all. */
-const USUAL = { core: 2600, decorators: 600, acp: 400, queues: 400, resume: 700, view: 300 };
+const USUAL = { core: 2500, decorators: 600, acp: 400, queues: 400, resume: 600, view: 300, durable: 200 };
 const ALL = Object.values(USUAL).reduce((sum, runs) => sum + runs, 0);
 const SOAK = Number(process.env.TURNLOOP_SOAK) || 0;
 
