@@ -112,7 +112,7 @@ export class Pairing {
     }
     this.#paired.push(message);
     this.#calls = calls;
-    this.#results = [];
+    this.#results = new Array(calls.length);
     this.#missing = calls.length;
     this.#timestamp = message.timestamp;
   }

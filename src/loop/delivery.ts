@@ -9,7 +9,7 @@ export class Delivery {
   readonly #abort: RunAbort;
   readonly #graceMs: number;
   readonly #queue = new Fifo<AgentEvent>();
-  #waiters: (() => void)[] = [];
+  readonly #waiters: (() => void)[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Counts the events given to the sink; tells a late settlement from the current one. */
   #sent = 0;
@@ -84,9 +84,7 @@ export class Delivery {
   #rest(): void {
     this.busy = false;
     clearTimeout(this.#timer);
-    const waiters = this.#waiters;
-    this.#waiters = [];
-    for (const resolve of waiters) resolve();
+    if (this.#waiters.length > 0) for (const resolve of this.#waiters.splice(0)) resolve();
   }
 
   #fail(cause: unknown, event: AgentEvent): void {

@@ -46,7 +46,7 @@ export function resumeToolBatch(run: Run, message: AssistantMessage, decisions: 
 class Batch implements CallBatch {
   readonly run: Run;
   readonly answer: AssistantMessage;
-  readonly #calls: OpenCall[] = [];
+  #calls: OpenCall[] = [];
   readonly #decisions: Map<ToolCall, ToolCallDecision> | undefined;
   readonly #outcome: BatchOutcome = { results: [], shown: [], terminate: true };
   #hookCopy: AssistantMessage | undefined;
@@ -66,7 +66,7 @@ class Batch implements CallBatch {
     let index = 0;
     for (const block of answer.content) {
       if (!isToolCall(block)) continue;
-      if (!decisions || decisions.has(block)) this.#calls.push(new OpenCall(this, block, index));
+      if (!decisions || decisions.has(block)) this.#calls = withItem(this.#calls, new OpenCall(this, block, index));
       index++;
     }
   }
@@ -134,7 +134,7 @@ class Batch implements CallBatch {
   }
 
   #take(call: OpenCall, refusal: Refusal): void {
-    if (!refusal) this.#ready.push(call);
+    if (!refusal) this.#ready = withItem(this.#ready, call);
     else if (refusal !== SUSPENDED) this.#answerCall(call, refusal);
   }
 
@@ -216,11 +216,18 @@ class Batch implements CallBatch {
     message.timestamp = readClock(this.run.config);
     append(this.run, message);
     const shown = copyMessage(message); // with nothing of the result, which listeners had
-    this.#outcome.results.push(message);
-    this.#outcome.shown.push(shown);
+    this.#outcome.results = withItem(this.#outcome.results, message);
+    this.#outcome.shown = withItem(this.#outcome.shown, shown);
     this.run.delivery.deliver({ type: "message_start", message: shown });
     this.run.delivery.deliver({ type: "message_end", message: shown });
   }
+}
+
+/** The list, longer by one: most batches have one call, and the first push of an array makes room for 16 more. */
+function withItem<T>(list: T[], item: T): T[] {
+  if (list.length === 0) return [item];
+  list.push(item);
+  return list;
 }
 
 function decided(call: OpenCall, decision: ToolCallDecision): ReturnType<OpenCall["prepare"]> {
