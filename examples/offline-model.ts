@@ -9,11 +9,17 @@ export interface OfflineModelOptions {
   chunkDelayMs?: number;
   /** What it can do beside the files and arithmetic. @default none */
   skills?: readonly Skill[];
+  /** Reports usage, with words for tokens: what a host shows of it can be seen without a server. @default false */
+  countWords?: boolean;
 }
 
 const DEFAULT_CHUNK_DELAY_MS = 8;
 
-export function offlineModel({ chunkDelayMs = DEFAULT_CHUNK_DELAY_MS, skills = [] }: OfflineModelOptions = {}): StreamFn {
+export function offlineModel({
+  chunkDelayMs = DEFAULT_CHUNK_DELAY_MS,
+  skills = [],
+  countWords = false,
+}: OfflineModelOptions = {}): StreamFn {
   return async function* answer(model, context, options) {
     const builder = new AssistantMessageBuilder(model);
     const signal = options?.signal;
@@ -30,6 +36,7 @@ export function offlineModel({ chunkDelayMs = DEFAULT_CHUNK_DELAY_MS, skills = [
       yield* builder.toolCallDelta(JSON.stringify(call.args));
       yield* builder.toolCallEnd();
     }
+    if (countWords) yield* builder.usage(usageOf(context, decision));
     yield* builder.done();
   };
 }
@@ -59,6 +66,11 @@ function openRequests(messages: Message[], skills: readonly Skill[]): { open: In
   const asked = readRequests(messages.filter(isUser).map(textOf), skills);
   const openMessages = sinceAnswer.filter(isUser).length;
   return { open: openMessages === 0 ? [] : asked.slice(-openMessages).flat(), sinceAnswer };
+}
+
+function usageOf({ systemPrompt = "", messages }: LlmContext, { thinking, text, calls }: Decision): { input: number; output: number } {
+  const words = (texts: string[]): number => texts.join(" ").match(/\S+/g)?.length ?? 0;
+  return { input: words([systemPrompt, ...messages.map(textOf)]), output: words([thinking, text, ...calls.map(keyOf)]) };
 }
 
 function resultsIn(messages: Message[], context: LlmContext): Results {

@@ -55,6 +55,9 @@ it.each(pages)("%s names only commands, files and headings that exist", (page) =
     expect(existsSync(join(root, file)), link).toBe(true);
     if (heading) expect(anchorsOf(read(file)), link).toContain(heading);
   }
+  for (const [, picture = ""] of prose.matchAll(/\bsrc(?:set)?="([^"]*)"/g))
+    expect(existsSync(join(root, dirname(page), picture)), picture).toBe(true);
+  for (const [, alt = ""] of prose.matchAll(/!\[([^\]]*)\]|<img(?![^>]*\balt="\w)/g)) expect(alt, "what a picture shows").not.toBe("");
 });
 
 /** As GitHub makes them. */

@@ -18,6 +18,12 @@ import { SseClient, type SseTimes } from "./sse.js";
 export interface ConversationLimits extends SseTimes {
   /** How much of the past is kept for clients that come back, in bytes. */
   logBytes: number;
+  /** How much the messages may come to before no more are taken, in bytes. What a run adds that has begun is kept. */
+  transcriptBytes: number;
+  /** How many messages may wait for a run at once. */
+  maxWaiting: number;
+  /** How many may watch at once. */
+  maxClients: number;
 }
 
 export class Conversation {
@@ -28,6 +34,7 @@ export class Conversation {
   readonly #log: EventLog;
   readonly #clients = new Set<SseClient>();
   #view: ViewState;
+  #transcriptBytes = 0;
   #isClosed = false;
 
   constructor(agent: Agent, limits: ConversationLimits) {
@@ -53,6 +60,9 @@ export class Conversation {
 
   /** Streams the events after `lastEventId`. When they are not all there, or none is named, the view as it is comes first. */
   attach(response: ServerResponse, lastEventId: string | undefined): void {
+    if (this.#clients.size >= this.#limits.maxClients) {
+      throw new HttpError(503, "too_many_clients", "Too many watch this conversation; try again later.");
+    }
     const after = /^\d+$/.test(lastEventId ?? "") ? Number(lastEventId) : -1;
     const { last } = this.#log;
     const from = this.#log.canFollow(after) ? { after } : { after: last, snapshot: toFrame(last, this.#view, "snapshot") };
@@ -61,7 +71,8 @@ export class Conversation {
     response.on("close", () => this.#clients.delete(client));
   }
 
-  prompt(text: string): Promise<void> {
+  async prompt(text: string): Promise<void> {
+    this.#refuseWhenFull();
     return this.#run(() => this.#agent.prompt(text));
   }
 
@@ -76,6 +87,9 @@ export class Conversation {
   /** Queues a message for the run that is on: for its next turn, or for its end. */
   add(how: "steer" | "followUp", text: string): void {
     if (!this.#agent.isRunning) throw new HttpError(409, "not_running", "Nothing is running; send the text as a prompt.");
+    this.#refuseWhenFull();
+    const { maxWaiting } = this.#limits;
+    if (this.#waiting >= maxWaiting) throw new HttpError(429, "too_many_waiting", `No more than ${maxWaiting} messages may wait.`);
     this.#agent[how](text);
   }
 
@@ -89,6 +103,15 @@ export class Conversation {
     this.abort("the server is shutting down");
     await this.#agent.waitForIdle();
     for (const client of this.#clients) client.end();
+  }
+
+  get #waiting(): number {
+    return this.#agent.steeringQueue.size + this.#agent.followUpQueue.size;
+  }
+
+  #refuseWhenFull(): void {
+    if (this.#transcriptBytes < this.#limits.transcriptBytes) return;
+    throw new HttpError(409, "conversation_full", "This conversation has become too long; begin a new one.");
   }
 
   /** Resolves once the run has begun; rejects with what the agent has against it. */
@@ -108,8 +131,7 @@ export class Conversation {
 
   /** What was queued too late for the run gets one of its own; after a stop or a failure it waits for the user. */
   #deliverRest(outcome: AgentRunResult["outcome"]): void {
-    const waiting = this.#agent.steeringQueue.size + this.#agent.followUpQueue.size;
-    if (outcome !== "completed" || waiting === 0 || this.#isClosed) return;
+    if (outcome !== "completed" || this.#waiting === 0 || this.#isClosed) return;
     // refused only when another run has just begun, which takes the messages along
     this.#run(() => this.#agent.continue()).catch(() => {});
   }
@@ -118,7 +140,7 @@ export class Conversation {
     // a retry has dropped the failed answer, and no event says so
     if (event.type === "agent_start" && this.#agent.messages.length !== this.#view.messages.length) {
       this.#view = { ...this.#view, messages: this.#agent.messages };
-      this.#send(this.#view, "snapshot");
+      this.#transcriptBytes = this.#send(this.#view, "snapshot");
     }
     this.#publish(event);
   }
@@ -126,11 +148,14 @@ export class Conversation {
   #publish(event: Parameters<typeof toWireEvent>[0]): void {
     const wireEvent = toWireEvent(event);
     this.#view = reduceEvents(this.#view, wireEvent);
-    this.#send(wireEvent);
+    const bytes = this.#send(wireEvent);
+    if (wireEvent.type === "message_end") this.#transcriptBytes += bytes;
   }
 
-  #send(data: unknown, event?: "snapshot"): void {
-    this.#log.append(data, event);
+  /** Returns how many bytes it comes to. */
+  #send(data: unknown, event?: "snapshot"): number {
+    const bytes = this.#log.append(data, event);
     for (const client of this.#clients) client.pump();
+    return bytes;
   }
 }

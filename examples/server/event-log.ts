@@ -26,7 +26,8 @@ export class EventLog {
     return this.#bytes;
   }
 
-  append(data: unknown, event?: "snapshot"): void {
+  /** Returns its size in bytes. */
+  append(data: unknown, event?: "snapshot"): number {
     const frame = toFrame(this.#last + 1, data, event);
     this.#frames.set(++this.#last, frame);
     this.#bytes += frame.length;
@@ -34,6 +35,7 @@ export class EventLog {
       this.#bytes -= this.get(this.#first)?.length ?? 0;
       this.#frames.delete(this.#first++);
     }
+    return frame.length;
   }
 
   get(id: number): Buffer | undefined {

@@ -30,7 +30,18 @@ export interface Host {
   close(): Promise<void>;
 }
 
-const LIMITS = { logBytes: 2_000_000, heartbeatMs: 15_000, reconnectMs: 1000, maxConversations: 1000, idleMs: 30 * 60_000, now: Date.now };
+/** What is kept of the conversations comes to 1 GB at the most. */
+const LIMITS = {
+  maxConversations: 200,
+  logBytes: 2_000_000,
+  transcriptBytes: 2_000_000,
+  maxWaiting: 16,
+  maxClients: 16,
+  idleMs: 30 * 60_000,
+  heartbeatMs: 15_000,
+  reconnectMs: 1000,
+  now: Date.now,
+};
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 /** Rejects if it cannot listen there. */

@@ -56,7 +56,8 @@ if (process.argv.slice(2).some((argument) => argument === "-h" || argument === "
   try {
     await main(process.env);
   } catch (error) {
-    process.stderr.write(`${(error as Error).message}\n`);
+    const { code, port, message } = error as NodeJS.ErrnoException & { port?: number };
+    process.stderr.write(`${code === "EADDRINUSE" ? `Port ${port} is taken; PORT=0 takes one that is free.` : message}\n`);
     process.exitCode = 1;
   }
 }

@@ -62,7 +62,7 @@ async function route({ conversations, page, bodyBytes }: Routes, request: Incomi
   if (root !== "conversations" || rest.length > 0) {
     const file = page.get(pathname);
     if (!file) throw notFound(pathname);
-    allow(request, "GET");
+    if (request.method !== "HEAD") allow(request, "GET");
     response.writeHead(200, file.headers).end(file.content);
   } else if (id === undefined) {
     allow(request, "POST");

@@ -25,7 +25,7 @@ const IDLE_MS = 60_000;
 
 /** A planner in the page. It takes a moment before its first word, as a real one does. */
 export function offlineChoice(): ModelChoice {
-  const plan = offlineModel({ chunkDelayMs: CHUNK_DELAY_MS, skills: SKILLS });
+  const plan = offlineModel({ chunkDelayMs: CHUNK_DELAY_MS, skills: SKILLS, countWords: true });
   return {
     place: "in this page",
     model: { id: "offline-planner", provider: "turnloop-examples", api: "offline" },

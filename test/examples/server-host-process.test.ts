@@ -80,3 +80,15 @@ test.each([
 test("--help says how it is used", async () => {
   expect(await start({}, ["--help"]).finished).toMatchObject({ code: 0, text: expect.stringMatching(/^Usage: npm run server/) });
 });
+
+test("a port that is taken is named, and Ctrl+C ends it while clients watch", async () => {
+  const { child, finished } = start({ PORT: "0" });
+  const [greeting] = (await once(child.stdout, "data")) as [string];
+  const { origin, port } = new URL(/http:\S+/.exec(greeting)?.[0] as string);
+  expect(await start({ PORT: port }).finished).toEqual({ code: 1, text: `Port ${port} is taken; PORT=0 takes one that is free.\n` });
+  const { body } = await post(`${origin}/conversations`);
+  const watchers = [await Watcher.on(`${origin}/conversations/${body.id}`), await Watcher.on(`${origin}/conversations/${body.id}`)];
+  child.kill("SIGINT");
+  expect(await finished).toMatchObject({ code: 0 });
+  await Promise.all(watchers.map((watcher) => watcher.until(({ hasEnded }) => hasEnded)));
+});

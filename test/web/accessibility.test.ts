@@ -76,12 +76,22 @@ test("everything can be done by keyboard", async () => {
   await poll(() => focused(current)).toMatch(/^Model: /);
 });
 
-test("the page has its landmarks, and each control its name", async () => {
-  const { page } = chat();
+test("the page has its landmarks, each control its name, and its headings skip no level", async () => {
+  const { page, say, settled } = chat();
   for (const role of ["banner", "main", "complementary"] as const) expect(await page.getByRole(role).count(), role).toBe(1);
   expect(await page.getByRole("heading", { level: 1 }).allInnerTexts()).toEqual(["turnloop"]);
   expect(await page.getByRole("button").evaluateAll((all) => all.filter((one) => !one.textContent && !one.ariaLabel).length)).toBe(0);
   expect(await page.locator("main").ariaSnapshot()).toContain('- form "Message"');
+  await say("what is 1 + 1?");
+  await settled();
+  const headings = page.getByRole("heading");
+  expect(await headings.evaluateAll((all) => all.map(({ tagName, textContent }) => `${tagName} ${textContent}`))).toEqual([
+    "H1 turnloop",
+    "H2 You",
+    "H2 Assistant",
+    "H2 Assistant",
+    "H2 Last run",
+  ]);
 });
 
 test("a screen reader hears what happens, and not every word", async () => {

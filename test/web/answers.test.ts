@@ -56,6 +56,17 @@ describe("an answer of the offline model", () => {
     await screenshot("answer-image-out");
   });
 
+  test("shows what each turn took, in words", async () => {
+    const { page, say, settled } = chat();
+    const rows = page.getByRole("table", { name: "Usage by turn" }).getByRole("row");
+    await say("what is 6 * 7?");
+    await settled();
+    const [first, second, all] = (await rows.allInnerTexts()).slice(1).map((row) => row.split(/\s+/).slice(1, 3).map(Number));
+    expect([first?.[0], second?.[0]].every((input) => Number(input) > 5)).toBe(true);
+    expect(second?.[0], "the second request holds the call's result too").toBeGreaterThan(first?.[0] as number);
+    expect(all).toEqual([0, 1].map((column) => (first?.[column] as number) + (second?.[column] as number)));
+  });
+
   test("shows when what happened", async () => {
     const { page, say, settled, screenshot, shown } = chat();
     const timeline = page.getByRole("list", { name: "Timeline" });

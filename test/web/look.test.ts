@@ -33,6 +33,15 @@ describe.each([
     await button("Stop").click();
     await shown(button("Try again"));
     await screenshot(`${name}-7-stopped`);
+    for (const width of [viewport.width, 1040]) {
+      await page.setViewportSize({ ...viewport, width });
+      const edges = page
+        .locator("#messages, .field")
+        .evaluateAll((all) => all.map((one) => [one.getBoundingClientRect()].map(({ left, right }) => [left, right])));
+      const [messages, field] = await edges;
+      expect(field, "what is written stands under what was said").toEqual(messages);
+    }
+    await page.setViewportSize(viewport);
     await page.getByRole("button", { name: /^Model: / }).click();
     await screenshot(`${name}-8-model`);
     const [scroll, client] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);

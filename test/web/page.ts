@@ -108,6 +108,7 @@ function chatOn(page: Page, allowErrors: Chat["allowErrors"]): Chat {
     },
     settled: () => shown(button("Send")),
     async screenshot(name) {
+      await page.clock.runFor(STEP_MS);
       await page.screenshot({ path: `${artefacts}${name}.png`, animations: "disabled" });
     },
   };

@@ -1,6 +1,6 @@
 /** The page: one EventSource in, `reduceEvents` over what comes, POSTs out. A reload, or the link in another window, shows the same. */
 import { initialView, reduceEvents, type ViewState, type WireEvent } from "turnloop";
-import { renderView } from "./render.js";
+import { renderView, showAll } from "./render.js";
 
 const byId = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 const [conversation, state, form, text] = [byId("conversation"), byId("state"), byId("form"), byId<HTMLInputElement>("text")];
@@ -9,6 +9,11 @@ const button = (id: string): HTMLButtonElement => byId<HTMLButtonElement>(id);
 let view: ViewState = initialView();
 let connection = "Connecting…";
 let isDrawing = false;
+
+/** A screen reader says it again each time it is written. */
+function say(words: string): void {
+  if (state.textContent !== words) state.textContent = words;
+}
 
 async function post(path: string, body: object = {}): Promise<{ id: string } | undefined> {
   try {
@@ -19,9 +24,9 @@ async function post(path: string, body: object = {}): Promise<{ id: string } | u
     });
     const answer = await response.json();
     if (response.ok) return answer;
-    state.textContent = answer.error.message;
+    say(answer.error.message);
   } catch {
-    state.textContent = "The server cannot be reached.";
+    say("The server cannot be reached.");
   }
   return undefined;
 }
@@ -38,29 +43,38 @@ function isRunning(): boolean {
   return view.outcome === undefined && (view.messages.length > 0 || view.streamingMessage !== undefined);
 }
 
+/** How near the end of the page counts as there, in pixels. */
+const NEAR = 40;
+
 /** Once a frame, however many events there were. */
 function redraw(): void {
   if (isDrawing) return;
   isDrawing = true;
   requestAnimationFrame(() => {
     isDrawing = false;
-    conversation.replaceChildren(...renderView(view, decide));
+    const page = document.documentElement;
+    const isAtEnd = innerHeight + scrollY >= page.scrollHeight - NEAR;
+    showAll(conversation, renderView(view, decide));
     const running = isRunning();
-    state.textContent = connection || (running ? "Working…" : (view.outcome ?? ""));
+    say(connection || (running ? "Working…" : view.pending ? "Your decision is needed." : (view.outcome ?? "")));
     button("send").textContent = running ? "Steer" : "Send";
     button("later").hidden = button("stop").hidden = !running;
     button("retry").hidden = running || (view.outcome !== "error" && view.outcome !== "aborted");
+    if (isAtEnd) scrollTo(0, page.scrollHeight);
   });
 }
 
 function decide(approve: boolean): void {
+  text.focus();
   const decisions = (view.pending ?? []).map(({ toolCall }) => ({ toolCallId: toolCall.id, action: approve ? "approve" : "deny" }));
   void act("decisions", { decisions });
 }
 
 async function send(action: "prompt" | "steer" | "follow-up"): Promise<void> {
-  if (text.value.trim() === "") return;
-  if (await act(action, { text: text.value })) text.value = "";
+  const written = text.value;
+  if (written.trim() === "") return;
+  text.value = "";
+  if (!(await act(action, { text: written }))) text.value = `${written}${text.value}`;
 }
 
 function listen(id: string): void {

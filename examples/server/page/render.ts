@@ -10,18 +10,18 @@ function element(tag: string, className: string, ...children: Child[]): HTMLElem
   return made;
 }
 
-/** A message never changes, and stays the same object: it is drawn once. */
-const drawn = new WeakMap<AgentMessage, HTMLElement[]>();
+/** A message never changes, and stays the same object: it is drawn once. So is a question, which may have the focus. */
+const drawn = new WeakMap<object, HTMLElement[]>();
 
 /** Everything there is to see, in order. `onDecide` is called with the answer to a call that waits. */
 export function renderView(view: ViewState, onDecide: (approve: boolean) => void): HTMLElement[] {
   const { messages, streamingMessage, toolCalls, thinking, queues, pending, error } = view;
   const running = toolCalls.filter(({ status }) => status === "running");
   return [
-    ...messages.flatMap((message) => drawOnce(message)),
+    ...messages.flatMap((message) => drawOnce(message, () => draw(message))),
     ...(streamingMessage ? drawAnswer(streamingMessage) : []),
     ...running.map(({ toolName, progress }) => card(`… ${toolName}`, progress ? textOf(progress.content) : "")),
-    ...(pending ? [approval(pending, onDecide)] : []),
+    ...(pending ? drawOnce(pending, () => [approval(pending, onDecide)]) : []),
     ...(thinking ? [element("p", "thinking", thinking.title)] : []),
     ...queues.steering.map((message) => element("p", "queued", `next: ${textOf((message as UserMessage).content)}`)),
     ...queues.followUp.map((message) => element("p", "queued", `later: ${textOf((message as UserMessage).content)}`)),
@@ -29,12 +29,18 @@ export function renderView(view: ViewState, onDecide: (approve: boolean) => void
   ];
 }
 
-function drawOnce(message: AgentMessage): HTMLElement[] {
-  const known = drawn.get(message);
-  if (known) return known;
-  const made = draw(message);
-  drawn.set(message, made);
-  return made;
+function drawOnce(shown: object, draw: () => HTMLElement[]): HTMLElement[] {
+  const known = drawn.get(shown) ?? draw();
+  drawn.set(shown, known);
+  return known;
+}
+
+/** Moves nothing that is in its place: focus and selection stay. */
+export function showAll(parent: Element, elements: readonly HTMLElement[]): void {
+  for (const [index, element] of elements.entries()) {
+    if (parent.children[index] !== element) parent.insertBefore(element, parent.children[index] ?? null);
+  }
+  while (parent.children.length > elements.length) parent.lastElementChild?.remove();
 }
 
 function draw(message: AgentMessage): HTMLElement[] {
@@ -61,7 +67,14 @@ function drawAnswer({ content }: AssistantMessage): HTMLElement[] {
 }
 
 function card(title: string, text: string, isFailed = false): HTMLElement {
-  return element("div", isFailed ? "card failed" : "card", title, ...(text ? [element("pre", "", text)] : []));
+  return element("div", isFailed ? "card failed" : "card", title, ...(text ? [output(text)] : []));
+}
+
+/** Long ones scroll, also by keyboard. */
+function output(text: string): HTMLElement {
+  const made = element("pre", "", text);
+  made.tabIndex = 0;
+  return made;
 }
 
 /** All calls of a turn are decided together. */

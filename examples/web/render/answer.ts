@@ -13,7 +13,7 @@ interface BlockNode {
 }
 
 export class AnswerNode {
-  readonly #label = el("h3", { class: "who" }, "Assistant");
+  readonly #label = el("h2", { class: "who" }, "Assistant");
   readonly #footer = el("footer", { class: "usage" });
   readonly element = el("article", { class: "answer", "aria-label": "Assistant" }, this.#label);
   readonly #labelOf: (toolName: string) => string;

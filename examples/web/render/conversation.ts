@@ -123,5 +123,5 @@ function question(message: UserMessage): HTMLElement {
   const images = imagesOf(message.content).map((image, index) => figure(image, `Attached image ${index + 1}`));
   const text = textOf(message);
   const body = text === "" ? images : [el("div", { class: "prose" }, text), ...images];
-  return el("article", { class: "question", "aria-label": "You" }, el("h3", { class: "who" }, "You"), ...body);
+  return el("article", { class: "question", "aria-label": "You" }, el("h2", { class: "who" }, "You"), ...body);
 }

@@ -18,7 +18,11 @@ export class Scroller {
       element.focus();
     });
     // what grows may do so late: images load, what was out of sight gets its size
-    const follow = new ResizeObserver(() => this.#follow());
+    const follow = new ResizeObserver(() => {
+      this.#follow();
+      // what stands below keeps in line with what is beside a scroll bar
+      element.parentElement?.style.setProperty("--gutter", `${(element.offsetWidth - element.clientWidth) / 2}px`);
+    });
     for (const grown of [element, ...element.children]) follow.observe(grown);
   }
 

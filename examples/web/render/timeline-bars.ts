@@ -40,9 +40,10 @@ function toolBars(calls: readonly ToolCallView[], labelOf: (toolName: string) =>
     const { startedAt: from = 0, endedAt: to, status, toolName } = call;
     const free = lastOfLane.findIndex((last) => last.to !== undefined && last.to <= from);
     const lane = free < 0 ? lastOfLane.length : free;
-    const label = `${labelOf(toolName)} ${subjectOf(call)}`.trim();
+    const [tool, path] = [labelOf(toolName), pathOf(call)];
+    const label = `${tool} ${shortened(path, 30)}`.trim();
     const kind = status === "failed" ? "tool failed" : "tool";
-    const texts = [label, labelOf(toolName)];
+    const texts = [label, `${tool} ${path.split("/").at(-1)}`.trim(), tool];
     const bar: Bar = { from, ...(to !== undefined && { to }), key: `tool ${index}`, kind, lane: FIRST_TOOL_LANE + lane, label, texts };
     const before = lastOfLane[lane];
     if (before) before.next = from;
@@ -52,7 +53,7 @@ function toolBars(calls: readonly ToolCallView[], labelOf: (toolName: string) =>
 }
 
 /** The file a call is about, where it says so. */
-function subjectOf({ args }: ToolCallView): string {
+function pathOf({ args }: ToolCallView): string {
   const { path } = Object(args) as { path?: unknown };
-  return typeof path === "string" ? shortened(path, 30) : "";
+  return typeof path === "string" ? path : "";
 }

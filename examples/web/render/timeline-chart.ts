@@ -75,11 +75,11 @@ export class TimelineChart {
     const percent = (time: number): string => `${((time / scale) * 100).toFixed(2)}%`;
     const x = percent(bar.from - start);
     const fits = (text: string, from: number, to: number): boolean => (to - from) * pixelsPerMs > text.length * CHARACTER + PADDING;
-    const inside = bar.texts.find((text) => fits(text, bar.from, end));
-    const after =
-      bar.kind.startsWith("tool") && inside !== bar.texts[0]
-        ? bar.texts.find((text) => fits(text, end, bar.next ?? start + scale))
-        : undefined;
+    const within = bar.texts.find((text) => fits(text, bar.from, end));
+    const beside = bar.kind.startsWith("tool") ? bar.texts.find((text) => fits(text, end, bar.next ?? start + scale)) : undefined;
+    // the text that says more; inside, if both say the same
+    const after = beside !== undefined && (within === undefined || beside.length > within.length) ? beside : undefined;
+    const inside = after === undefined ? within : undefined;
     const node = this.#nodes.get(bar.key) ?? this.#create(bar);
     const drawn = [x, percent(end - bar.from), bar.kind, bar.to, pixelsPerMs, inside, after].join();
     if (node.drawn === drawn) return;

@@ -78,7 +78,7 @@ export class ToolCard {
           "details",
           { class: "tool-result", open: result.isError },
           el("summary", {}, first),
-          el("pre", {}, text.slice(first.length + 1)),
+          el("pre", { tabindex: "0" }, text.slice(first.length + 1)),
         ),
       );
     } else if (text !== "") this.element.append(el("p", { class: "tool-result" }, text));

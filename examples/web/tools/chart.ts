@@ -12,7 +12,8 @@ interface Bar {
 const WIDTH = 640;
 const ROW = 34;
 const TOP = 52;
-const LABELS = 190;
+const MARGIN = 20;
+const GAP = 12;
 const VALUES = 76;
 const SCALE = 2;
 
@@ -44,22 +45,24 @@ function paint(title: string, bars: Bar[]): ImageContent {
   pen.textBaseline = "middle";
   pen.fillStyle = "#1d2430";
   pen.font = "600 17px system-ui, sans-serif";
-  pen.fillText(shortened(title, 60), 20, 28);
+  pen.fillText(shortened(title, 60), MARGIN, 28);
   pen.font = "14px system-ui, sans-serif";
+  const labels = bars.map(({ label }) => shortened(label, 24));
+  const left = MARGIN + Math.max(...labels.map((label) => pen.measureText(label).width)) + GAP;
   const most = Math.max(...bars.map(({ value }) => value), Number.MIN_VALUE);
-  for (const [index, { label, value }] of bars.entries()) {
+  for (const [index, { value }] of bars.entries()) {
     const middle = TOP + index * ROW + ROW / 2;
-    const length = Math.max(2, ((WIDTH - LABELS - VALUES) * value) / most);
+    const length = Math.max(2, ((WIDTH - left - VALUES) * value) / most);
     pen.fillStyle = "#4a5263";
     pen.textAlign = "right";
-    pen.fillText(shortened(label, 24), LABELS - 12, middle);
+    pen.fillText(labels[index] as string, left - GAP, middle);
     pen.fillStyle = "#2f6f73";
     pen.beginPath();
-    pen.roundRect(LABELS, middle - 10, length, 20, 4);
+    pen.roundRect(left, middle - 10, length, 20, 4);
     pen.fill();
     pen.fillStyle = "#1d2430";
     pen.textAlign = "left";
-    pen.fillText(formatNumber(value), LABELS + length + 8, middle);
+    pen.fillText(formatNumber(value), left + length + 8, middle);
   }
   const [, data = ""] = canvas.toDataURL("image/png").split(",");
   return { type: "image", data, mimeType: "image/png" };
