@@ -137,7 +137,7 @@ export class AssistantMessageBuilder {
     return events;
   }
 
-  /** The answer failed; what came so far is kept. An AbortError ends it as `aborted`. `info` tells retries what it was. */
+  /** The answer failed; what came so far is kept. An AbortError, or an `info` of that kind, ends it as `aborted`. `info` tells retries what it was. */
   fail(error: unknown, info?: ModelErrorInfo): AssistantMessageEvent[] {
     const events = this.#begin();
     if (this.#ended) return events;

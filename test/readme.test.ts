@@ -31,6 +31,11 @@ it.each([
   expect(calls).toEqual([expected]);
 });
 
+it("the README's StreamFn is the one that is held to the conformance suite", () => {
+  const [, block] = /## Writing a StreamFn\n.*?(\nconst myModel.*?)```/s.exec(read("README.md")) ?? [];
+  expect(read("test/conformance/my-model.ts")).toContain(block?.replace("\nconst", "\nexport const"));
+});
+
 it.each([
   ["from-pi-agent-core", ["completed", "Sunny, 20 °C."]],
   ["from-ai-sdk", ["completed", "20 °C.", 0]],

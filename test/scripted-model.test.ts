@@ -73,6 +73,11 @@ describe("scriptedModel's answers", () => {
       { errorMessage: "busy", errorInfo: { kind: "overloaded", status: 529, retryable: true } },
       { errorInfo: { kind: "overloaded", status: 529, retryable: true } },
     ],
+    [
+      "a failure of which only the kind is said",
+      { content: ["part"], errorInfo: { kind: "network", retryable: true } },
+      { content: [text("part")], stopReason: "error", errorInfo: { kind: "network", retryable: true } },
+    ],
     ["a failure without a text", { stopReason: "error" }, { stopReason: "error", errorMessage: expect.stringMatching(/\S/) }],
     ["an abort", { content: ["part"], stopReason: "aborted" }, { content: [text("part")], stopReason: "aborted" }],
     ["a function", () => "made", { content: [text("made")] }],
@@ -163,7 +168,7 @@ describe("scriptedModel's chunks", () => {
   );
 
   // SPEC 13.1
-  it.each([0, -1])("of %s units lose nothing all the same", async (chunkSize) => {
+  it.each([0, -1, Number.NaN])("of %s units lose nothing all the same", async (chunkSize) => {
     expect(textOf(finalOf(await play(long, { chunkSize })))).toBe(long);
   });
 

@@ -22,7 +22,7 @@ export interface Fault {
 /** An answer with everything that can be said about it. */
 export interface DetailedAnswer {
   content?: (string | Block)[];
-  /** Default: `error` with an `errorMessage`, `toolUse` with tool calls, else `stop`. */
+  /** Default: `error` with an `errorMessage` or an `errorInfo`, `toolUse` with tool calls, else `stop`. */
   stopReason?: string;
   usage?: Partial<Usage>;
   errorMessage?: string;
@@ -158,7 +158,8 @@ function* eventsOf(
 
 /** The builder's ending, with a stop reason or failure that only a script can want. */
 function ending(builder: AssistantMessageBuilder, answer: DetailedAnswer, calls: number): AssistantMessageEvent<string>[] {
-  const stopReason = answer.stopReason ?? (answer.errorMessage !== undefined ? "error" : calls > 0 ? "toolUse" : "stop");
+  const failed = answer.errorMessage !== undefined || answer.errorInfo !== undefined;
+  const stopReason = answer.stopReason ?? (failed ? "error" : calls > 0 ? "toolUse" : "stop");
   if (stopReason !== "error" && stopReason !== "aborted") {
     return builder.done().map((event) => {
       if (event.type !== "done") return event;
@@ -173,7 +174,7 @@ function ending(builder: AssistantMessageBuilder, answer: DetailedAnswer, calls:
 
 function* chunks(text: string, size: number): Generator<string> {
   for (let start = 0; start < text.length; ) {
-    let end = Math.min(start + Math.max(1, size), text.length);
+    let end = Math.min(start + Math.max(1, size || 1), text.length);
     const last = text.charCodeAt(end - 1);
     if (end < text.length && last >= 0xd800 && last <= 0xdbff) end++;
     yield text.slice(start, end);

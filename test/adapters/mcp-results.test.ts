@@ -59,6 +59,23 @@ describe("what a server answers", () => {
       { type: "image", mimeType: "image/png" },
       text('[content of a kind that cannot be shown: {"type":"image","mimeType":"image/png"}]'),
     ],
+    // a provider that refuses an image refuses every later request of the transcript that holds it
+    [
+      "a drawing that no model takes",
+      { type: "image", data: "PHN2Zy8+", mimeType: "image/svg+xml" },
+      text("[image, image/svg+xml, 6 bytes, not shown]"),
+    ],
+    ["an image of no bytes", { type: "image", data: "", mimeType: "image/png" }, text("[image, image/png, 0 bytes, not shown]")],
+    [
+      "an image of another kind than it says",
+      { type: "image", data: "aGk=", mimeType: "text/plain" },
+      text("[image, text/plain, 2 bytes, not shown]"),
+    ],
+    [
+      "an embedded drawing",
+      { type: "resource", resource: { uri: "x:/a.svg", mimeType: "image/svg+xml", blob: "PHN2Zy8+" } },
+      text("[resource x:/a.svg, image/svg+xml, 6 bytes, not shown]"),
+    ],
     ["an empty resource", { type: "resource" }, text('[content of a kind that cannot be shown: {"type":"resource"}]')],
     ["null", null as never, text("[content of a kind that cannot be shown: null]")],
   ])("%s", async (_name, sent, shown) => {

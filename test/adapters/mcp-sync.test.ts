@@ -201,6 +201,28 @@ describe("a registry in step with an MCP server", () => {
 });
 
 // SPEC 12.3
+describe("a client that is synced again into its registry", () => {
+  it("has each tool once while both follow, and when one has stopped", async () => {
+    const { client, registry, change } = await setUp([listed("a")]);
+    const first = await syncMcpTools(client, registry);
+    const second = await syncMcpTools(client, registry);
+    expect(names(registry)).toEqual(["a"]);
+    await change([listed("a", { description: "new" }), listed("b")]);
+    expect([...registry].map(({ name, description }) => [name, description])).toEqual([
+      ["a", "new"],
+      ["b", ""],
+    ]);
+    first();
+    await change([listed("a", { description: "newer" }), listed("c")]);
+    expect([...registry].map(({ name, description }) => [name, description])).toEqual([
+      ["a", "newer"],
+      ["c", ""],
+    ]);
+    second();
+  });
+});
+
+// SPEC 12.3
 describe("what the host itself hears of changes", () => {
   it("goes on when it set a handler before, and that one is put back", async () => {
     const { client, registry, change, world } = await setUp([listed("a")]);

@@ -1,7 +1,7 @@
 import { InMemoryTaskMessageQueue, InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { type AgentEvent, runAgentLoop, userMessage } from "turnloop";
-import { mcpTools } from "turnloop/mcp";
+import { type AgentEvent, runAgentLoop, ToolRegistry, userMessage } from "turnloop";
+import { mcpTools, syncMcpTools } from "turnloop/mcp";
 import { scriptedModel } from "turnloop/testing";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -59,6 +59,31 @@ describe("the list of an MCP server's tools", () => {
     expect(asked).toEqual(cursors);
   });
 
+  it("is refused when it has no end", async () => {
+    let pages = 0;
+    const list = () => ({ tools: [listed(`t${++pages}`)], nextCursor: `c${pages}` });
+    const { client } = await connect(new RawMcpServer({ list }));
+    await expect(mcpTools(client)).rejects.toThrow("still had more tools after 1000 pages");
+    expect(pages).toBe(1000);
+  });
+
+  it("is refused for what is no client, naming what came", async () => {
+    for (const [given, came] of [
+      [undefined, "undefined"],
+      ["npx my-server", '"npx my-server"'],
+      [{ listTools: () => {} }, "listTools"],
+    ] as const) {
+      const refusal = { code: "invalid_argument", message: expect.stringContaining(came) };
+      await expect(mcpTools(given as never)).rejects.toMatchObject(refusal);
+      await expect(syncMcpTools(given as never, new ToolRegistry())).rejects.toMatchObject(refusal);
+    }
+    const { client } = await connect(new RawMcpServer({ list: () => ({ tools: [] }) }));
+    for (const registry of [undefined, [], new Map()]) {
+      await expect(syncMcpTools(client, registry as never)).rejects.toMatchObject({ code: "invalid_argument" });
+    }
+    expect(await mcpTools(client, null as never)).toEqual([]);
+  });
+
   it("is empty for a server that has none, and a rejection for one that fails", async () => {
     const { client } = await connect(new RawMcpServer({}));
     expect(await mcpTools(client)).toEqual([]);
@@ -96,6 +121,43 @@ describe("the list of an MCP server's tools", () => {
       { name: "fs_write", label: "Write a file", description: "Write a file", parameters, execute: expect.any(Function) },
       { name: "fs_bare", description: "", parameters, execute: expect.any(Function) },
     ]);
+  });
+});
+
+// SPEC 5.7, 12.3
+describe("a schema whose patterns are not those of JavaScript", () => {
+  const call = ({ arguments: args }: { arguments: object }) => ({ content: [{ type: "text", text: JSON.stringify(args) }] });
+  const toolOf = async (inputSchema: object) => {
+    const { client } = await connect(new RawMcpServer({ list: () => ({ tools: [listed("t", { inputSchema })] }), call }));
+    return mcpTools(client);
+  };
+
+  it.each([
+    ["an escape that the u flag refuses", "^[a-z]+\\-[0-9]+$"],
+    ["a class that the u flag refuses", "^[\\w-.]+$"],
+    ["Python's", "(?P<x>a)\\Z"],
+  ])("leaves %s to the server", async (_, pattern) => {
+    const name = { type: "string", pattern, minLength: 2 };
+    const inputSchema = {
+      ...{ type: "object", properties: { name, pattern: { $ref: "#/$defs/n" }, all: { items: { anyOf: [name] } } } },
+      ...{ $defs: { n: name }, patternProperties: { [pattern]: { type: "number" }, "^x": name }, additionalProperties: false },
+      default: { pattern },
+    };
+    const [tool] = await toolOf(inputSchema);
+    const free = { type: "string", minLength: 2 };
+    expect(tool?.parameters).toEqual({
+      ...{ type: "object", properties: { name: free, pattern: { $ref: "#/$defs/n" }, all: { items: { anyOf: [free] } } } },
+      ...{ $defs: { n: free }, patternProperties: { "^x": free } },
+      default: { pattern },
+    });
+    const args = { name: "ab-1", pattern: "cd", all: ["ef"], x: "gh", other: 1 };
+    expect(JSON.parse(textOf(await callOnce([tool as never], args)))).toEqual(args);
+    expect(textOf(await callOnce([tool as never], { name: "a" }))).toMatch(/^Invalid arguments/);
+  });
+
+  it("is the server's own object where all can be read", async () => {
+    const [tool] = await toolOf({ type: "object", properties: { a: { type: "string", pattern: "^a\\.b$" } } });
+    expect(textOf(await callOnce([tool as never], { a: "a-b" }))).toContain("does not match pattern");
   });
 });
 

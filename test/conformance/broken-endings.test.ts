@@ -171,6 +171,14 @@ describe("testStreamFn finds, and nothing else with it,", () => {
       ),
       [`calls: ${untouched}`, /frozen one the call fails/],
     ],
+    [
+      "options that are written to",
+      only(
+        "text",
+        first((_m, _c, options) => void Object.assign(options ?? {}, { temperature: 0 })),
+      ),
+      [`text: ${untouched}`, /frozen one the call fails/],
+    ],
 
     [
       "a signal that is not looked at before the call",

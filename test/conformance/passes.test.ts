@@ -2,6 +2,7 @@ import { AssistantMessageBuilder, type Model, type StreamFn, withFallback, withR
 import { type DetailedAnswer, type StreamFnScenario, scriptedModel, testStreamFn } from "turnloop/testing";
 import { describe, expect, it, test } from "vitest";
 import { good, live, outcomeOf } from "./helpers.js";
+import { myModel } from "./my-model.js";
 
 const script: Record<Exclude<StreamFnScenario, "hang">, DetailedAnswer> = {
   text: { content: ["The sea is wide, the sea is deep, the sea is 🌊 blue."] },
@@ -42,6 +43,14 @@ describe("testStreamFn passes", () => {
     (scenario) => (scenario === "error" ? failing : async (...call) => good(scenario)(...call)),
     quick,
   );
+  for (const hang of ["hang", "hang, ends"]) {
+    const answering = (scenario: StreamFnScenario): StreamFn | undefined => {
+      if (scenario === "thinking" || scenario === "length") return undefined;
+      const apiKey = scenario === "hang" ? hang : scenario;
+      return (model, context, options) => myModel(model, context, { ...options, apiKey });
+    };
+    testStreamFn(`the README's, on a client that "${hang}"`, answering, quick);
+  }
 });
 
 const failing: StreamFn = async function* (model, _context, options) {

@@ -8,7 +8,7 @@ import type { AgentTool } from "../../tool.js";
 import type { McpClient } from "./client.js";
 import { assignNames } from "./names.js";
 import { type McpRegistry, sync } from "./sync.js";
-import { agentTool, listTools } from "./tools.js";
+import { agentTool, checkClient, listTools } from "./tools.js";
 
 export type { McpClient, McpProgress, McpToolDefinition } from "./client.js";
 export type { McpDetails } from "./results.js";
@@ -26,13 +26,16 @@ export interface McpOptions {
  * - **Names**: characters outside `[a-zA-Z0-9_-]` become `_`; of two that become equal the second gets a number (`_2`); more
  *   than 64 characters are cut and end in a hash. The server is called by its own name. Names of two servers may be
  *   equal: a run refuses them with `duplicate_tool`, a `prefix` each tells them apart.
- * - **Arguments** are checked against the server's schema by the loop, before the call.
- * - **Results**: text and images as they are; resources as text under their address, or as images; links and audio as a
- *   line of text; `details` is a {@link McpDetails}. A server that is gone, or refuses, is an error result.
+ * - **Arguments** are checked against the server's schema by the loop, before the call; patterns that JavaScript cannot read
+ *   are left out, for the server to check.
+ * - **Results**: text and images as they are; resources as text under their address, or as images; links, audio and
+ *   drawings (SVG) as a line of text; `details` is a {@link McpDetails}. A server that is gone, or refuses, is an error result.
  * - **Progress** comes as updates, `details` being a {@link McpProgress}.
  * - **Time**: the client's limit of 60 s per request does not apply, only `timeoutMs` and `toolTimeoutMs` do (SPEC 5.13);
  *   `{ ...tool, timeoutMs: 30_000 }` gives one tool a limit. Abort and limit cancel the request at the server.
  * - `kind` is `read` where the server says that the tool only reads.
+ *
+ * @throws TurnLoopError `invalid_argument`, as a rejection: `client` is no MCP client.
  *
  * @example
  * const client = new Client({ name: "my-host", version: "1.0.0" });
@@ -40,10 +43,11 @@ export interface McpOptions {
  * const tools = await mcpTools(client, { prefix: "files_" });
  * await runAgentLoop(prompts, { systemPrompt, messages: [], tools }, config, emit, signal, streamFn);
  */
-export async function mcpTools(client: McpClient, options: McpOptions = {}): Promise<AgentTool[]> {
+export async function mcpTools(client: McpClient, options?: McpOptions): Promise<AgentTool[]> {
+  checkClient(client);
   const definitions = await listTools(client);
   const originals = definitions.map(({ name }) => name);
-  const names = assignNames(originals, options.prefix ?? "", () => false);
+  const names = assignNames(originals, options?.prefix ?? "", () => false);
   return definitions.map((definition) => agentTool(client, definition, names.get(definition.name) as string));
 }
 
@@ -58,11 +62,13 @@ export async function mcpTools(client: McpClient, options: McpOptions = {}): Pro
  * client for `notifications/tools/list_changed`, by `listChanged` or as a fallback keeps hearing; one that is set later takes
  * the place of this. The same client may be connected and synced again: it finds its tools.
  *
+ * @throws TurnLoopError `invalid_argument`, as a rejection: `client` is no MCP client, or `registry` no ToolRegistry.
+ *
  * @example
  * const stop = await syncMcpTools(client, agent.tools, { prefix: "github_" });
  * await agent.prompt("Which issues are open?"); // tools that come meanwhile count from the next turn on
  * stop();
  */
-export function syncMcpTools(client: McpClient, registry: McpRegistry, options: McpOptions = {}): Promise<() => void> {
-  return sync(client, registry, options.prefix ?? "");
+export function syncMcpTools(client: McpClient, registry: McpRegistry, options?: McpOptions): Promise<() => void> {
+  return sync(client, registry, options?.prefix ?? "");
 }

@@ -41,7 +41,7 @@ export function progressResult({ progress, total, message }: McpProgress): Agent
 function show(block: unknown): Shown {
   const fields = Object(block) as Record<string, unknown>;
   if (fields["type"] === "text" && typeof fields["text"] === "string") return text(fields["text"]);
-  if (fields["type"] === "image") return asImage(fields["data"], fields["mimeType"]) ?? unknownContent(block);
+  if (fields["type"] === "image") return asImage(fields["data"], fields["mimeType"], ["image"]) ?? unknownContent(block);
   if (fields["type"] === "audio" && typeof fields["data"] === "string") return notShown(["audio", fields["mimeType"]], fields["data"]);
   if (fields["type"] === "resource_link" && typeof fields["uri"] === "string") return link(fields);
   if (fields["type"] === "resource") return resource(Object(fields["resource"])) ?? unknownContent(block);
@@ -52,8 +52,7 @@ function show(block: unknown): Shown {
 function resource({ uri, mimeType, text: words, blob }: Record<string, unknown>): Shown | undefined {
   if (typeof words === "string") return text(`${label([`resource ${uri}`, mimeType])}\n${words}`);
   if (typeof blob !== "string") return undefined;
-  const image = /^image\//i.test(String(mimeType)) ? asImage(blob, mimeType) : undefined;
-  return image ?? notShown([`resource ${uri}`, mimeType], blob);
+  return asImage(blob, mimeType ?? "", [`resource ${uri}`]);
 }
 
 function link({ uri, name, title, mimeType, size, description }: Record<string, unknown>): TextContent {
@@ -61,8 +60,11 @@ function link({ uri, name, title, mimeType, size, description }: Record<string, 
   return text(typeof description === "string" ? `${head}\n${description}` : head);
 }
 
-function asImage(data: unknown, mimeType: unknown): ImageContent | undefined {
-  return typeof data === "string" && typeof mimeType === "string" ? { type: "image", data, mimeType } : undefined;
+/** No provider takes drawings or nothing: a transcript that held them would fail with each request from then on. */
+function asImage(data: unknown, mimeType: unknown, facts: string[]): Shown | undefined {
+  if (typeof data !== "string" || typeof mimeType !== "string") return undefined;
+  const takes = data !== "" && /^image\/(?!svg)/i.test(mimeType);
+  return takes ? { type: "image", data, mimeType } : notShown([...facts, mimeType], data);
 }
 
 /** In place of bytes that a model cannot read. */

@@ -1,9 +1,10 @@
 /** A registry that follows a server's list of tools (SPEC 12.3). */
+import { describe, TurnLoopError } from "../../errors.js";
 import type { AgentTool, ToolRegistry } from "../../tool.js";
 import type { McpClient, McpToolDefinition } from "./client.js";
 import { onToolsChanged } from "./listen.js";
 import { assignNames } from "./names.js";
-import { agentTool, listTools } from "./tools.js";
+import { agentTool, checkClient, listTools } from "./tools.js";
 
 /** What is used of a `ToolRegistry`. */
 export type McpRegistry = Pick<ToolRegistry, "get" | "has" | "register" | "replace" | "unregister"> & Iterable<AgentTool>;
@@ -18,6 +19,10 @@ const addedFor = new WeakMap<AgentTool, { client: McpClient; definition: McpTool
 
 /** Keeps the registry in step until the returned function is called. */
 export async function sync(client: McpClient, registry: McpRegistry, prefix: string): Promise<() => void> {
+  checkClient(client);
+  if (typeof (Object(registry) as Partial<McpRegistry>).register !== "function") {
+    throw new TurnLoopError("invalid_argument", `syncMcpTools adds to a ToolRegistry, for example agent.tools; got ${describe(registry)}.`);
+  }
   const mirror = new Mirror(client, registry, prefix);
   let isStopped = false;
   const refresh = oneAtATime(async () => {
@@ -67,13 +72,10 @@ class Mirror {
     this.#client = client;
     this.#registry = registry;
     this.#prefix = prefix;
-    for (const tool of registry) {
-      const origin = addedFor.get(tool);
-      if (origin?.client === client) this.#added.set(origin.definition.name, { tool, definition: origin.definition });
-    }
   }
 
   update(definitions: readonly McpToolDefinition[]): void {
+    this.#find();
     this.#removeAllBut(new Set(definitions.map(({ name }) => name)));
     const fresh = definitions.map(({ name }) => name).filter((name) => !this.#added.has(name));
     const names = assignNames(fresh, this.#prefix, (name) => this.#registry.has(name));
@@ -83,6 +85,14 @@ class Mirror {
       else if (this.#isOurs(known) && !isSame(known.definition, definition)) {
         this.#registry.replace(this.#make(definition, known.tool.name));
       }
+    }
+  }
+
+  /** Each time: a sync of the same client that was never stopped goes on beside this one. */
+  #find(): void {
+    for (const tool of this.#registry) {
+      const origin = addedFor.get(tool);
+      if (origin?.client === this.#client) this.#added.set(origin.definition.name, { tool, definition: origin.definition });
     }
   }
 

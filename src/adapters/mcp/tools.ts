@@ -1,15 +1,28 @@
 /** A server's tools as tools of a run (SPEC 12.3). */
+import { describe, TurnLoopError } from "../../errors.js";
 import type { AgentTool } from "../../tool.js";
 import { abortError, requestSignal } from "../shared/call.js";
 import { explain } from "../shared/errors.js";
 import { anyResult, type McpClient, type McpProgress, type McpRequestOptions, type McpToolDefinition } from "./client.js";
 import { type McpDetails, progressResult, toolResult } from "./results.js";
+import { readableSchema } from "./schema.js";
 import { callAsTask, tasksOf } from "./tasks.js";
 
 /** The longest time a timer can wait: how long a tool may take is the loop's to say (SPEC 5.13). */
 const NO_LIMIT = 2 ** 31 - 1;
 
 const METHOD_NOT_FOUND = -32601;
+
+/** No server has so many; one that makes up tools and cursors without end would be read for ever. */
+const MAX_PAGES = 1000;
+
+/** Throws `invalid_argument` for what is no client. */
+export function checkClient(client: McpClient): void {
+  const { listTools, callTool } = Object(client) as Partial<McpClient>;
+  if (typeof listTools === "function" && typeof callTool === "function") return;
+  const expected = "a connected Client of @modelcontextprotocol/sdk, with listTools and callTool";
+  throw new TurnLoopError("invalid_argument", `The tools of an MCP server come through ${expected}; got ${describe(client)}.`);
+}
 
 /** All pages of the server's list, without repetitions; none for a server that has no tools at all. Rejects as the client does. */
 export async function listTools(client: McpClient): Promise<McpToolDefinition[]> {
@@ -25,6 +38,7 @@ export async function listTools(client: McpClient): Promise<McpToolDefinition[]>
       if (tools.length > 0 && definitions.size === before) break;
       cursor = nextCursor && !cursors.has(nextCursor) ? nextCursor : undefined;
       if (cursor) cursors.add(cursor);
+      if (cursors.size === MAX_PAGES) throw new Error(`The server still had more tools after ${MAX_PAGES} pages of its list.`);
     } while (cursor);
   } catch (error) {
     if (cursor !== undefined || Object(error).code !== METHOD_NOT_FOUND) throw error;
@@ -35,11 +49,12 @@ export async function listTools(client: McpClient): Promise<McpToolDefinition[]>
 export function agentTool(client: McpClient, definition: McpToolDefinition, name: string): AgentTool {
   const { title, description, inputSchema, annotations } = definition;
   const label = title ?? annotations?.title;
+  const schema = readableSchema(inputSchema);
   const tool: AgentTool<object, McpDetails | McpProgress> = {
     name,
     description: description ?? label ?? "",
     // some providers refuse an object schema that names no properties
-    parameters: "properties" in inputSchema ? inputSchema : { ...inputSchema, properties: {} },
+    parameters: "properties" in schema ? schema : { ...schema, properties: {} },
     async execute(_toolCallId, params, signal, onUpdate) {
       const request = requestSignal(signal);
       const onprogress = (progress: McpProgress): void => onUpdate(progressResult(progress));

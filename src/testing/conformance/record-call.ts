@@ -61,8 +61,10 @@ export async function recordCall(streamFn: StreamFn, call: Call): Promise<Record
   const patience = new Patience(call, controller);
   let iterator: AsyncIterator<StreamEvent> | undefined;
   if (call.abort === "before") patience.abort();
+  const options = { ...call.options, signal };
+  if (Object.isFrozen(call.options)) Object.freeze(options);
   try {
-    const given = streamFn(call.model, call.context, { ...call.options, signal });
+    const given = streamFn(call.model, call.context, options);
     const stream = isThenable(given) ? await patience.wait(given) : given;
     if (stream === LATE) record.ending = "silent";
     else {

@@ -101,7 +101,9 @@ class Suite {
       const usual = await this.#call(scenario, { context });
       const written = writtenProblem(context, scenario);
       if (!usual || written) return usual ? written : SKIPPED;
-      const frozen = await this.#call(scenario, { context: deepFreeze(requestFor(scenario).context), model: Object.freeze(this.#model) });
+      const { context: deep, options } = requestFor(scenario);
+      const request = { context: deepFreeze(deep), options: Object.freeze(options), model: Object.freeze(this.#model) };
+      const frozen = await this.#call(scenario, request);
       return frozen ? frozenProblem(usual, frozen) : SKIPPED;
     });
   }
