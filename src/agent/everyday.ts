@@ -71,65 +71,45 @@ export function parseTranscript(given: unknown): AgentMessage[] {
 
 type Fields = Record<string, unknown>;
 
-const KINDS = {
-  "a string": (value: unknown) => typeof value === "string",
-  "a boolean": (value: unknown) => typeof value === "boolean",
-  "an object": isObject,
-  "an array of blocks": Array.isArray,
-  "Unix milliseconds": Number.isFinite,
-};
-
-/** What a message of a role and a block of a type must have. */
-const SHAPES: Record<string, Record<string, keyof typeof KINDS>> = {
-  user: { timestamp: "Unix milliseconds" },
-  assistant: {
-    timestamp: "Unix milliseconds",
-    content: "an array of blocks",
-    api: "a string",
-    provider: "a string",
-    model: "a string",
-    usage: "an object",
-  },
-  toolResult: {
-    timestamp: "Unix milliseconds",
-    content: "an array of blocks",
-    toolCallId: "a string",
-    toolName: "a string",
-    isError: "a boolean",
-  },
-  text: { text: "a string" },
-  thinking: { thinking: "a string" },
-  image: { data: "a string", mimeType: "a string" },
-  toolCall: { id: "a string", name: "a string", arguments: "an object" },
-};
-
-const STOP_REASONS = ["stop", "length", "toolUse", "error", "aborted"];
-
 function assertMessage(message: unknown, path: string): void {
   if (!isObject(message)) throw invalid(path, "a message", message);
-  const { role, content, stopReason } = message;
+  const { role, content } = message;
   if (typeof role !== "string" || role === "") throw invalid(`${path}.role`, "a role", role);
   if (role !== "user" && role !== "assistant" && role !== "toolResult") return;
-  assertShape(message, role, path);
-  if (role === "assistant") assertOneOf(stopReason, STOP_REASONS, `${path}.stopReason`);
-  if (role === "user" && typeof content === "string") return;
-  if (!Array.isArray(content)) throw invalid(`${path}.content`, "a text or an array of blocks", content);
+  if (!Number.isFinite(message.timestamp)) throw invalid(`${path}.timestamp`, "Unix milliseconds", message.timestamp);
+  if (!Array.isArray(content) && !(role === "user" && typeof content === "string")) {
+    throw invalid(`${path}.content`, role === "user" ? "a text or an array of blocks" : "an array of blocks", content);
+  }
+  if (role === "assistant") {
+    for (const field of ["api", "provider", "model"]) expectType(message, field, "string", path);
+    const reasons = ["stop", "length", "toolUse", "error", "aborted"];
+    if (!reasons.includes(message.stopReason as string))
+      throw invalid(`${path}.stopReason`, `one of ${reasons.join(", ")}`, message.stopReason);
+    if (!isObject(message.usage)) throw invalid(`${path}.usage`, "an object", message.usage);
+  } else if (role === "toolResult") {
+    for (const field of ["toolCallId", "toolName"]) expectType(message, field, "string", path);
+    expectType(message, "isError", "boolean", path);
+  }
   const allowed = role === "assistant" ? ["text", "thinking", "toolCall"] : ["text", "image"];
-  content.forEach((block: unknown, index) => {
-    const place = `${path}.content[${index}]`;
-    if (!isObject(block)) throw invalid(place, "a content block", block);
-    assertOneOf(block.type, allowed, `${place}.type`);
-    assertShape(block, block.type as string, place);
-  });
+  if (Array.isArray(content)) content.forEach((block, index) => void assertBlock(block, allowed, `${path}.content[${index}]`));
 }
 
-function assertShape(fields: Fields, shape: string, path: string): void {
-  for (const [field, kind] of Object.entries(SHAPES[shape] ?? {}))
-    if (!KINDS[kind](fields[field])) throw invalid(`${path}.${field}`, kind, fields[field]);
+const BLOCK_FIELDS: Record<string, string[]> = {
+  text: ["text"],
+  thinking: ["thinking"],
+  image: ["data", "mimeType"],
+  toolCall: ["id", "name"],
+};
+
+function assertBlock(block: unknown, allowed: string[], path: string): void {
+  if (!isObject(block)) throw invalid(path, "a content block", block);
+  if (!allowed.includes(block.type as string)) throw invalid(`${path}.type`, `one of ${allowed.join(", ")}`, block.type);
+  for (const field of BLOCK_FIELDS[block.type as string] ?? []) expectType(block, field, "string", path);
+  if (block.type === "toolCall" && !isObject(block.arguments)) throw invalid(`${path}.arguments`, "an object", block.arguments);
 }
 
-function assertOneOf(value: unknown, allowed: string[], path: string): void {
-  if (!allowed.includes(value as string)) throw invalid(path, `one of ${allowed.join(", ")}`, value);
+function expectType(fields: Fields, field: string, type: string, path: string): void {
+  if (typeof fields[field] !== type) throw invalid(`${path}.${field}`, `a ${type}`, fields[field]);
 }
 
 function isObject(value: unknown): value is Fields {
