@@ -1,4 +1,5 @@
 /** An Agent per session, served to an ACP client (SPEC 10.1, 10.5). */
+import { win32 } from "node:path";
 import type { AgentConnection, AgentContext, Implementation, McpServer, Stream } from "@agentclientprotocol/sdk";
 import type { Agent } from "../../agent/agent.js";
 import { describe, TurnLoopError } from "../../errors.js";
@@ -81,6 +82,8 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
     })
     .onRequest(methods.agent.session.new, async ({ params }) => {
       const { cwd, mcpServers } = params;
+      // of this system or another: the client's files may be elsewhere
+      if (!win32.isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, "cwd must be an absolute path");
       const sessionId = crypto.randomUUID();
       const { client, signal } = connection as AgentConnection;
       const agent = assertAgent(await options.createAgent({ sessionId, cwd, mcpServers, connection: client }));

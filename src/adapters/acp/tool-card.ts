@@ -42,7 +42,7 @@ export function lookOf(toolName: string, tools: Iterable<AgentTool> | undefined)
     .toLowerCase();
   const own = KINDS.find(([kind]) => kind === tool?.kind);
   const [kind] = own ?? (KINDS.find(([, name]) => name.test(words)) as [ToolKind, RegExp]);
-  return { title: tool?.label || toolName || "(unnamed tool)", kind };
+  return { title: firstText(tool, ["label"]) ?? (toolName || "(unnamed tool)"), kind };
 }
 
 function toolNamed(name: string, tools: Iterable<AgentTool> = []): AgentTool | undefined {
@@ -50,7 +50,7 @@ function toolNamed(name: string, tools: Iterable<AgentTool> = []): AgentTool | u
   return undefined;
 }
 
-/** The files the arguments name, as absolute paths. Without `cwd` relative ones are left out. */
+/** The files the arguments name, as absolute paths. Without an absolute `cwd` relative ones are left out. */
 export function locationsOf(args: unknown, cwd: string | undefined): ToolCallLocation[] {
   const path = absolute(firstText(args, PATHS), cwd);
   const line = read(args, "line");
@@ -162,8 +162,7 @@ function listOf(value: unknown): unknown[] | undefined {
   }
 }
 
-function absolute(path: string | undefined, cwd: string | undefined): string | undefined {
+function absolute(path: string | undefined, cwd = ""): string | undefined {
   if (path === undefined || /^[a-z][\w+.-]+:\/\//i.test(path)) return undefined;
-  if (cwd === undefined && !isAbsolute(path)) return undefined;
-  return resolve(cwd ?? "", path);
+  return isAbsolute(path) || isAbsolute(cwd) ? resolve(cwd, path) : undefined;
 }
