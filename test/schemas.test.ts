@@ -92,6 +92,27 @@ describe("kinds of schema", () => {
     expect(await callWith(parameters, tree("3x"))).toMatchObject({ got: REFUSED, text: expect.stringContaining("kids[0].kids[0].v") });
   });
 
+  // SPEC 5.7: the checker reads patterns in Unicode mode, where these are none
+  describe.each<[string, string, string, string]>([
+    ["an escape that is none in Unicode mode", "^a\\-b$", "a-b", "a_b"],
+    ["a range that begins with a class", "^[\\w-.]+$", "a-.b", "a b"],
+    ["a name for a group of its own", "^(?<n>\\_)\\k<n>$", "__", "_"],
+  ])("a pattern with %s", (_name, pattern, right, wrong) => {
+    const typebox = Type.Object({ v: Type.String({ pattern }), n: Type.Number() });
+    it.each<[string, unknown]>([
+      ["TypeBox", typebox],
+      ["JSON Schema", jsonOf(typebox)],
+      ["JSON Schema with parts", { ...jsonOf(typebox), properties: { v: { pattern, allOf: [{ minLength: 1 }] }, n: { type: "number" } } }],
+      ["Zod", z.object({ v: z.string().regex(new RegExp(pattern)), n: z.number() })],
+    ])("is checked by %s", async (kind, parameters) => {
+      expect((await callWith(kind === "Zod" ? parameters : deepFreeze(parameters), { v: right, n: "1" })).got).toEqual({ v: right, n: 1 });
+      const { got, text } = await callWith(parameters, { v: wrong, n: 1 });
+      expect(got).toBe(REFUSED);
+      expect(text).toContain(kind === "Zod" ? "v: Invalid string" : pattern);
+      expect(text).toContain(`received "${wrong}"`);
+    });
+  });
+
   // SPEC 5.7
   it.each<[string, TSchema, unknown, unknown]>([
     ["email", Type.String({ format: "email" }), "a@b.co", "a.b.co"],

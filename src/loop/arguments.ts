@@ -159,7 +159,7 @@ class Checker implements SchemaAccess {
 
   /** The checker writes into the schema, so it gets a copy of its own. */
   constructor(tool: AgentTool, json: Json) {
-    this.#schema = withoutForeignIds(jsonCopy(tool, json));
+    this.#schema = madeReadable(jsonCopy(tool, json));
     this.#draft = draftOf(json);
     this.#hasDefaults = JSON.stringify(json).includes('"default":');
   }
@@ -218,14 +218,33 @@ function droppedKeys(schema: Json): "proto" | "unsafe" {
   return /"(constructor|prototype)"/.test(JSON.stringify(schema)) ? "proto" : "unsafe";
 }
 
-/** The checker takes an `id` for the name of a schema also in examples and extensions, where it is none. */
-function withoutForeignIds(schema: Json): Json {
+/**
+ * The checker takes an `id` for the name of a schema also in examples and extensions, where it is none, and cannot read the
+ * patterns that are none in Unicode mode, such as `a\\-b`.
+ */
+function madeReadable(schema: Json): Json {
+  const { pattern } = schema;
+  if (typeof pattern === "string" && !isPattern(pattern, "u") && isPattern(pattern, "")) {
+    const expression = new RegExp(pattern);
+    const name = `pattern ${pattern}`;
+    format[name] = (text) => expression.test(text);
+    schema.allOf = [schema.allOf ?? [], { format: name }].flat();
+    delete schema.pattern;
+  }
   for (const [key, part] of Object.entries(schema)) {
-    if (schemaMapKeyword[key]) for (const named of Object.values(Object(part))) if (isPlainObject(named)) withoutForeignIds(named);
-    if (schemaArrayKeyword[key] || schemaKeyword[key]) for (const item of [part].flat()) if (isPlainObject(item)) withoutForeignIds(item);
+    if (schemaMapKeyword[key]) for (const named of Object.values(Object(part))) if (isPlainObject(named)) madeReadable(named);
+    if (schemaArrayKeyword[key] || schemaKeyword[key]) for (const item of [part].flat()) if (isPlainObject(item)) madeReadable(item);
     if (!schemaMapKeyword[key] && !schemaArrayKeyword[key] && !schemaKeyword[key] && !ignoredKeyword[key]) removeIds(part);
   }
   return schema;
+}
+
+function isPattern(text: string, flags: string): boolean {
+  try {
+    return new RegExp(text, flags) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function removeIds(value: unknown): void {
