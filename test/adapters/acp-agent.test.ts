@@ -96,6 +96,16 @@ describe("an agent served to a client", () => {
       [{ type: "resource", resource: { uri: "file:///a", blob: "AA==" } }],
       [{ type: "text", text: "[file:///a: binary content that cannot be read]" }],
     ],
+    ...["", "data:image/png;base64,AA==", "not base64!", "AA=="].map((data, i): [string, acp.ContentBlock[], unknown[]] => [
+      `an image that no model could read (${i})`,
+      [{ type: "image", data, mimeType: i === 3 ? "text/html" : "image/png" }],
+      [{ type: "text", text: `[${i === 3 ? "text/html" : "image/png"} content that cannot be read]` }],
+    ]),
+    [
+      "an embedded image that no model could read",
+      [{ type: "resource", resource: { uri: "file:///a", blob: "A A", mimeType: "image/gif" } }],
+      [{ type: "text", text: "[file:///a: image/gif content that cannot be read]" }],
+    ],
     ["sound", [{ type: "audio", data: "AA==", mimeType: "audio/wav" }], [{ type: "text", text: "[audio content that cannot be read]" }]],
     [
       "empty blocks between others",
@@ -269,6 +279,22 @@ it("closes the card of a call that waits for a decision, which the host takes ou
 
 // SPEC 10.1
 describe("a session that cannot be made", () => {
+  it.each(["", "work", "./work", "~/work", "file:///work"])(
+    "is an error of its request when the folder is %j, no absolute path",
+    async (cwd) => {
+      const client = await connect(["ok"]);
+      await expect(client.session(cwd)).rejects.toEqual(refused(-32602, "cwd must be an absolute path", { cwd }));
+      expect(client.agents).toEqual([]);
+      expect(await client.prompt(await client.session("/work"))).toEqual({ stopReason: "end_turn" });
+    },
+  );
+
+  it("is none whose folder is a path of another system", async () => {
+    const client = await connect(["ok"]);
+    for (const cwd of ["C:\\work", "C:/work", "\\\\server\\work"])
+      expect(await client.prompt(await client.session(cwd))).toEqual({ stopReason: "end_turn" });
+  });
+
   it.each<[string, () => never, ReturnType<typeof refused>]>([
     [
       "throws",

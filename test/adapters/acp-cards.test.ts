@@ -41,8 +41,10 @@ describe("how a call looks", () => {
   it("is what the tool says of itself", async () => {
     const [card] = await cardOf(makeTool("delete_x", () => "ok", { label: "Look at x", kind: "read" }));
     expect(card).toMatchObject({ title: "Look at x", kind: "read", status: "pending" });
-    const [odd] = await cardOf(makeTool("delete_x", () => "ok", { label: "", kind: "destroy" as never }));
-    expect(odd).toMatchObject({ title: "delete_x", kind: "delete" });
+    for (const label of ["", 5, {}] as never[]) {
+      const [odd] = await cardOf(makeTool("delete_x", () => "ok", { label, kind: "destroy" as never }));
+      expect(odd).toMatchObject({ title: "delete_x", kind: "delete" });
+    }
   });
 
   it("knows tools that can be listed only once", async () => {
@@ -69,6 +71,9 @@ describe("how a call looks", () => {
     [{ path: 5 }, "/work", undefined],
     [{ path: "https://example.org/a" }, "/work", undefined],
     [{ query: "a" }, "/work", undefined],
+    [{ path: "src/a.ts" }, "work", undefined],
+    [{ path: "src/a.ts" }, "", undefined],
+    [{ path: "/etc/hosts" }, "work", [{ path: "/etc/hosts" }]],
   ])("has the locations of %j in %s", async (args, cwd, locations) => {
     const [, started] = await cardOf(returning("ok"), args, cwd);
     expect(started.locations).toEqual(locations);

@@ -32,6 +32,7 @@ describe("asking the user of a client", () => {
           toolCallId: "a",
           title: "Write",
           kind: "edit",
+          status: "pending",
           rawInput: { path: "a", line: 2 },
           locations: [{ path: "/work/a", line: 2 }],
         },
@@ -43,8 +44,8 @@ describe("asking the user of a client", () => {
         ],
       },
     ]);
-    expect(client.recorded.map(({ type }) => type)).toEqual(["prompt", "update", "update", "ask", "update", "update", "answer"]);
-    expect(client.outline()).toEqual(['new a pending "Write"', "a in_progress", "a completed written", "message-2: ok"]);
+    expect(client.recorded.map(({ type }) => type)).toEqual(["prompt", "update", "update", "ask", "update", "update", "update", "answer"]);
+    expect(client.outline()).toEqual(['new a pending "Write"', "a in_progress", "a in_progress", "a completed written", "message-2: ok"]);
   });
 
   it.each<[string, string[], number]>([
@@ -155,6 +156,41 @@ describe("asking the user of a client", () => {
     expect(await client.prompt(await client.session())).toEqual({ stopReason: "end_turn" });
     expect(client.outline()).toEqual(['new a pending "Write"', "a in_progress", expect.stringMatching(reason), "message-2: ok"]);
     expect(client.outline()[2]).toMatch(/^a failed/);
+  });
+
+  it("says nothing about the cards of a prompt when a run of the host's own uses an id again", async () => {
+    const asked: unknown[] = [];
+    const permission = ({ toolCall }: RequestPermissionRequest) => {
+      asked.push(toolCall.status);
+      return choose("allow_once");
+    };
+    const client = await connect([call("a"), "one", call("a"), "own", "two"], { agent: asking(), permission });
+    const id = await client.session();
+    await client.prompt(id);
+    expect((await client.agents[0]?.prompt("by the host"))?.outcome).toBe("completed");
+    client.recorded.pop(); // to ask is the host's own doing
+    await client.prompt(id);
+    expect(asked).toEqual(["pending", undefined]);
+    expect(client.outline().slice(3)).toEqual(["a completed written", "message-2: one", "message-3: two"]);
+  });
+
+  it.each([...Array(12).keys()])("says that a call runs only while it is shown: a stop %d steps after the answer", async (steps) => {
+    const client = await connect([call("a"), "never"], {
+      agent: ({ connection, sessionId }) => {
+        const request = async () => {
+          void (async () => {
+            for (let step = 0; step < steps; step++) await undefined;
+            client.agents[0]?.abort();
+          })();
+          return { outcome: choose("allow_once") };
+        };
+        Object.assign(connection, { request });
+        return { tools, beforeToolCall: requestPermission(connection, sessionId), abortGraceMs: 1 };
+      },
+    });
+    expect(await client.prompt(await client.session())).toEqual({ stopReason: "cancelled" });
+    const shown = client.outline();
+    expect(shown.at(-1)).toMatch(/^a (failed|completed)/); // and nothing after it, as is checked for all clients
   });
 
   it("ends with the connection", async () => {

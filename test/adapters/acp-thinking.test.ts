@@ -86,6 +86,22 @@ describe("the payloads of a thinking card", () => {
   });
 });
 
+// SPEC 10.3, 2.7
+it("a card has whole characters only, whoever sends it", async () => {
+  const half = "t\ud83d";
+  checkUpdates([thinkingStart(half, half), thinkingProgress(half, 1, half), thinkingComplete(half, "done", half)]);
+  const connection = recorder();
+  const progress = createProgressCallback(connection, "s");
+  for (const state of ["start", "heartbeat", "complete"]) progress(state, half);
+  const card = new ThinkingCard({ onProgress: routeProgress([toolCardChannel(connection, "s")]), title: half, createId: () => half });
+  card.start();
+  card.heartbeat();
+  card.complete();
+  await card.flush();
+  checkUpdates(connection.updates);
+  expect(connection.updates).toHaveLength(6);
+});
+
 // SPEC 10.3, 9.7
 describe("toolCardChannel", () => {
   it("shows the events of a card under its own id and title", async () => {
@@ -178,13 +194,19 @@ describe("createProgressCallback", () => {
   });
 
   it("never throws, whatever the connection and the arguments do", async () => {
-    const odd: any[] = [undefined, null, {}, { elapsed: "x" }, { elapsed: 5n }, { elapsed: null, outcome: "nonsense" }];
+    const unreadable = new Proxy({}, { get: () => expect.fail("unreadable") });
+    const odd: any[] = [undefined, null, {}, { elapsed: "x" }, { elapsed: 5n }, { elapsed: null, outcome: "nonsense" }, unreadable];
     for (const answer of [() => Promise.reject(new Error("closed")), () => expect.fail("closed"), () => undefined]) {
       const connection = recorder(answer);
       const progress = createProgressCallback(connection, "s");
       for (const args of odd) for (const state of ["start", "heartbeat", "complete"]) progress(state, "a", args);
       expect(connection.updates).toHaveLength(odd.length * 3);
       checkUpdates(connection.updates);
+      const [symbol, nameless] = [Symbol("name"), Object.create(null)] as never[];
+      for (const name of [symbol, nameless]) for (const state of ["start", "heartbeat", "complete"]) progress(state, name as never);
+      progress("start", "b");
+      progress("heartbeat", "b", { elapsed: symbol });
+      progress("complete", "b");
       await new Promise(setImmediate); // an unhandled rejection would fail the test
     }
   });

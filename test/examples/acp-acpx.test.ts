@@ -32,8 +32,8 @@ describe("acpx 0.1.15", () => {
       {
         id: "c1",
         kind: "read",
-        titles: ["Count lines"],
-        statuses: ["pending", "in_progress", "completed"],
+        titles: ["Count lines", "Count lines"],
+        statuses: ["pending", "in_progress", "pending", "in_progress", "completed"], // asked for in the middle
         text: "a.txt: 2 lines, 8 bytes",
       },
     ]);

@@ -1,9 +1,10 @@
+import { problemsOfSchema } from "../adapters/acp-checks.js";
 import type { Frame } from "./acp.js";
 
 export interface Card {
   id: string;
   kind: string;
-  /** Of each update that has one. */
+  /** Of each update that has one, and of each question about the card. */
   titles: string[];
   statuses: string[];
   /** The text of its last content. */
@@ -20,7 +21,8 @@ interface Turn {
 
 /**
  * The tool cards in what went over the wire, oldest first. Throws unless each has one `tool_call` first, then any progress,
- * then exactly one terminal update and nothing after it, all of it while its session has a prompt that is not answered.
+ * then exactly one terminal update and nothing after it, all of it while its session has a prompt that is not answered; and unless
+ * what the agent sent keeps the protocol's schema.
  */
 export function cardsOf(wire: readonly Frame[]): Card[] {
   const cards = new Map<string, Card>();
@@ -29,17 +31,30 @@ export function cardsOf(wire: readonly Frame[]): Card[] {
     const fail = (fault: string): never => {
       throw new Error(`frame ${at}: ${fault}: ${JSON.stringify(wire[at])}`);
     };
+    const problems = schemasOf(wire[at] as Frame).flatMap(([schema, value]) => problemsOfSchema(schema, value));
+    if (problems.length > 0) fail(problems.join("; "));
     if (method === "session/prompt") turns.set(id, { sessionId: params.sessionId, open: new Set() });
     else if (result?.stopReason !== undefined || (error && turns.has(id))) {
       const open = turns.get(id)?.open ?? fail("an answer without a prompt");
       if (open.size > 0) fail(`the prompt is answered while cards are open (${[...open].join(", ")})`);
       turns.delete(id);
-    } else if (method === "session/update") {
+    } else if (method === "session/update" || method === "session/request_permission") {
       const turn = [...turns.values()].find(({ sessionId }) => sessionId === params.sessionId);
-      addUpdate(params.update, turn ?? fail("an update outside of a prompt"), cards, fail);
+      const { update = { sessionUpdate: "tool_call_update", ...params.toolCall } } = params;
+      addUpdate(update, turn ?? fail("an update outside of a prompt"), cards, fail);
     }
   }
   return [...cards.values()];
+}
+
+/** What an agent's frame holds, by the names of the schema. */
+function schemasOf({ method, params, result, error }: Frame): [string, unknown][] {
+  if (method === "session/update") return [["SessionNotification", params]];
+  if (method === "session/request_permission") return [["RequestPermissionRequest", params]];
+  if (error) return [["Error", error]];
+  if (result?.protocolVersion !== undefined) return [["InitializeResponse", result]];
+  if (result?.sessionId !== undefined) return [["NewSessionResponse", result]];
+  return result?.stopReason === undefined ? [] : [["PromptResponse", result]];
 }
 
 function addUpdate(update: any, { sessionId, open }: Turn, cards: Map<string, Card>, fail: (fault: string) => never): void {

@@ -21,7 +21,8 @@ describe("the SDK's client over stdio", () => {
     expect(await prompt(id, "how many lines have a.txt and b.txt?")).toEqual({ stopReason: "end_turn" });
     expect(await prompt(id, "what is 1+1?")).toEqual({ stopReason: "end_turn" });
     const think = { kind: "think", titles: ["Thinking...", "Thinking..."], statuses: ["in_progress", "completed"], text: "" };
-    const count = { kind: "read", titles: ["Count lines"], statuses: ["pending", "in_progress", "completed"] };
+    const statuses = ["pending", "in_progress", "pending", "in_progress", "completed"]; // asked for in the middle
+    const count = { kind: "read", titles: ["Count lines", "Count lines"], statuses };
     const cards = cardsOf(wire);
     expect(cards.map(({ id: _id, ...card }) => card)).toEqual([
       think,
@@ -119,9 +120,9 @@ test("a permission is asked for once when the client says always, and the model 
     ["Count lines", "Read file"].map((title) => ({ title, kind: "read", locations: [{ path: `${cwd}/a.txt` }], offered })),
   );
   expect(cardsOf(wire).filter(({ kind }) => kind === "read")).toMatchObject([
-    { id: "c1", statuses: ["pending", "in_progress", "completed"] },
+    { id: "c1", statuses: ["pending", "in_progress", "pending", "in_progress", "completed"] },
     { id: "c2", statuses: ["pending", "in_progress", "completed"] },
-    { id: "c3", statuses: ["pending", "in_progress", "failed"], text: "The user did not allow this call." },
+    { id: "c3", statuses: ["pending", "in_progress", "pending", "failed"], text: "The user did not allow this call." },
   ]);
   expect(server.requests().at(-1)?.body.messages.at(-1)).toMatchObject({ role: "tool", content: "The user did not allow this call." });
 });

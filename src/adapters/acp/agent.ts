@@ -6,6 +6,7 @@ import type { ThinkingOptions } from "../../thinking/thinking-card.js";
 import { importPeer } from "../shared/call.js";
 import { rememberCards } from "./permission.js";
 import { AcpSession } from "./session.js";
+import { isAbsoluteAnywhere } from "./tool-card.js";
 import { createUpdateState } from "./updates.js";
 
 /** What a new session is about. */
@@ -81,6 +82,7 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
     })
     .onRequest(methods.agent.session.new, async ({ params }) => {
       const { cwd, mcpServers } = params;
+      if (!isAbsoluteAnywhere(cwd)) throw RequestError.invalidParams({ cwd }, "cwd must be an absolute path");
       const sessionId = crypto.randomUUID();
       const { client, signal } = connection as AgentConnection;
       const agent = assertAgent(await options.createAgent({ sessionId, cwd, mcpServers, connection: client }));

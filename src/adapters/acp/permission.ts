@@ -2,8 +2,9 @@
 import type { PermissionOption, RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import type { AgentLoopConfig, BeforeToolCallContext } from "../../config.js";
 import { errorText } from "../../errors.js";
+import { ignoringFailure } from "../../loop/abort.js";
 import { wellFormedDeep } from "../../transcript.js";
-import type { AcpConnection } from "./connection.js";
+import { type AcpConnection, sendUpdate } from "./connection.js";
 import { jsonCopy, locationsOf, lookOf } from "./tool-card.js";
 import type { UpdateState } from "./update-state.js";
 
@@ -51,11 +52,20 @@ export function requestPermission(
     return allowed === true ? undefined : { block: true, reason: typeof allowed === "string" ? allowed : REJECTED };
 
     async function decide(): Promise<boolean | string> {
-      const choice = await choose(connection, request(connection, sessionId, call), signal);
+      const state = sessions.get(connection)?.get(sessionId);
+      const cardId = state?.openCardOf(call.toolCall.id);
+      const choice = await choose(connection, request(sessionId, call, state?.cwd, cardId), signal);
       const kind = CHOICES.find(({ optionId }) => optionId === choice.optionId)?.kind;
       if (kind === "allow_always" || kind === "reject_always") remembered.set(name, kind === "allow_always");
-      if (kind) return kind === "allow_once" || kind === "allow_always";
-      return choice.reason;
+      if (!kind) return choice.reason;
+      const isAllowed = kind === "allow_once" || kind === "allow_always";
+      if (isAllowed && cardId !== undefined) showRunning(cardId);
+      return isAllowed;
+    }
+
+    /** The question said that the call waits. */
+    function showRunning(toolCallId: string): void {
+      ignoringFailure(() => sendUpdate(connection, sessionId, { sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" }));
     }
   };
 }
@@ -92,14 +102,18 @@ async function ask(connection: AcpConnection, params: object): Promise<Choice> {
   return { reason: "The call was not allowed: the question was cancelled." };
 }
 
-function request(connection: AcpConnection, sessionId: string, { toolCall, args, context }: BeforeToolCallContext): object {
-  const state = sessions.get(connection)?.get(sessionId);
-  const { title, kind } = lookOf(toolCall.name, context.tools);
-  const locations = locationsOf(args, state?.cwd);
+/** `cardId` is that of the card the client shows, which waits for the answer. */
+function request(
+  sessionId: string,
+  { toolCall, args, context }: BeforeToolCallContext,
+  cwd: string | undefined,
+  cardId: string | undefined,
+): object {
+  const locations = locationsOf(args, cwd);
   const card = {
-    toolCallId: state?.calls.get(toolCall.id)?.id ?? toolCall.id,
-    title,
-    kind,
+    toolCallId: cardId ?? toolCall.id,
+    ...lookOf(toolCall.name, context.tools),
+    ...(cardId === undefined ? {} : { status: "pending" }),
     rawInput: jsonCopy(args),
     ...(locations.length > 0 ? { locations } : {}),
   };

@@ -1,48 +1,52 @@
 /** The wait for a model as a card of kind "think" (SPEC 10.3). */
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import { ignoringFailure } from "../../loop/abort.js";
 import type { ProgressChannel } from "../../thinking/channels.js";
 import type { ThinkingEvent, ThinkingOutcome } from "../../thinking/thinking-card.js";
+import { wellFormedDeep } from "../../transcript.js";
 import { type AcpConnection, sendUpdate } from "./connection.js";
+import { read } from "./tool-card.js";
 
 type CardStart = Extract<SessionUpdate, { sessionUpdate: "tool_call" }>;
 type CardUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call_update" }>;
 
 const TITLE = "Thinking...";
 
-/** Tells these cards from those of tools. */
-const SYNTHETIC = { _meta: { synthetic: true } };
+/** What all payloads of these cards share, and what tells them from those of tools. */
+function synthetic<T extends object>(payload: T): T & { kind: "think"; _meta: { synthetic: true } } {
+  return wellFormedDeep({ ...payload, kind: "think", _meta: { synthetic: true } });
+}
 
-/** The card appears. */
+/** The card appears. Texts of all payloads are made well-formed Unicode. */
 export function thinkingStart(id: string, title: string = TITLE): CardStart {
-  return { sessionUpdate: "tool_call", toolCallId: id, title, kind: "think", status: "in_progress", content: [], ...SYNTHETIC };
+  return synthetic({ sessionUpdate: "tool_call", toolCallId: id, title, status: "in_progress", content: [] });
 }
 
 /** The card is still there: "Thinking... (30s)". */
 export function thinkingProgress(id: string, elapsedMs: number, title: string = TITLE): CardUpdate {
   const seconds = Number.isFinite(elapsedMs) ? Math.max(0, Math.round(elapsedMs / 1000)) : 0;
-  const timed = `${title} (${seconds}s)`;
-  return { sessionUpdate: "tool_call_update", toolCallId: id, title: timed, kind: "think", status: "in_progress", ...SYNTHETIC };
+  return inProgress(id, `${title} (${seconds}s)`);
+}
+
+function inProgress(id: string, title: string): CardUpdate {
+  return synthetic({ sessionUpdate: "tool_call_update", toolCallId: id, title, status: "in_progress" });
 }
 
 /** The wait is over. Version 1 of the protocol has no status for a stopped call: an aborted card is `failed` and says "Stopped". */
 export function thinkingComplete(id: string, outcome: ThinkingOutcome = "done", title: string = TITLE): CardUpdate {
-  const failed = outcome === "aborted" || outcome === "error";
-  return {
+  return synthetic({
     sessionUpdate: "tool_call_update",
     toolCallId: id,
     title: outcome === "aborted" ? "Stopped" : title,
-    kind: "think",
-    status: failed ? "failed" : "completed",
+    status: outcome === "aborted" || outcome === "error" ? "failed" : "completed",
     content: [],
-    ...SYNTHETIC,
-  };
+  });
 }
 
 /** The payload of a thinking event, its card known to the client as `id`. */
-export function thinkingUpdate({ state, title, elapsedMs, outcome }: ThinkingEvent, id: string): CardStart | CardUpdate {
+export function thinkingUpdate({ state, title, outcome }: ThinkingEvent, id: string): CardStart | CardUpdate {
   if (state === "start") return thinkingStart(id, title);
-  if (state === "heartbeat") return { ...thinkingProgress(id, elapsedMs), title };
-  return thinkingComplete(id, outcome, title);
+  return state === "heartbeat" ? inProgress(id, title) : thinkingComplete(id, outcome, title);
 }
 
 /** Shows thinking events as cards of the client. Not available once the connection is closed. */
@@ -64,19 +68,20 @@ export function createProgressCallback(
   const open = new Map<string, string>();
   let count = 0;
   const session = Math.random().toString(36).slice(2);
-  // the caller is in the middle of a model call, which must not fail for this
-  const send = (update: SessionUpdate): void => void sendUpdate(connection, sessionId, update).catch(() => {});
-  return (state, name, args) => {
+  const send = (update: SessionUpdate): void => ignoringFailure(() => sendUpdate(connection, sessionId, update));
+  const tell = (state: string, name: string, args: unknown): void => {
     const id = open.get(name);
     if (state === "start" && id === undefined) {
       const fresh = `${name}_${session}_${++count}`;
       open.set(name, fresh);
       send(thinkingStart(fresh));
     } else if (state === "heartbeat" && id !== undefined) {
-      send(thinkingProgress(id, Number(args?.elapsed ?? 0) * 1000));
+      send(thinkingProgress(id, Number(read(args, "elapsed") ?? 0) * 1000));
     } else if (state === "complete" && id !== undefined) {
       open.delete(name);
-      send(thinkingComplete(id, args?.outcome));
+      send(thinkingComplete(id, read(args, "outcome") as ThinkingOutcome | undefined));
     }
   };
+  // the caller is in the middle of a model call, which must not fail for this
+  return (...given) => ignoringFailure(() => tell(...given));
 }

@@ -1,5 +1,5 @@
 /** How a tool call looks in a client (SPEC 10.2). What a host's values hold is never trusted to be readable. */
-import { isAbsolute, resolve } from "node:path";
+import { isAbsolute, resolve, win32 } from "node:path";
 import type { Diff, ToolCallContent, ToolCallLocation, ToolKind } from "@agentclientprotocol/sdk";
 import type { AgentTool } from "../../tool.js";
 
@@ -42,7 +42,7 @@ export function lookOf(toolName: string, tools: Iterable<AgentTool> | undefined)
     .toLowerCase();
   const own = KINDS.find(([kind]) => kind === tool?.kind);
   const [kind] = own ?? (KINDS.find(([, name]) => name.test(words)) as [ToolKind, RegExp]);
-  return { title: tool?.label || toolName || "(unnamed tool)", kind };
+  return { title: firstText(tool, ["label"]) ?? (toolName || "(unnamed tool)"), kind };
 }
 
 function toolNamed(name: string, tools: Iterable<AgentTool> = []): AgentTool | undefined {
@@ -50,7 +50,7 @@ function toolNamed(name: string, tools: Iterable<AgentTool> = []): AgentTool | u
   return undefined;
 }
 
-/** The files the arguments name, as absolute paths. Without `cwd` relative ones are left out. */
+/** The files the arguments name, as absolute paths. Without an absolute `cwd` relative ones are left out. */
 export function locationsOf(args: unknown, cwd: string | undefined): ToolCallLocation[] {
   const path = absolute(firstText(args, PATHS), cwd);
   const line = read(args, "line");
@@ -162,8 +162,12 @@ function listOf(value: unknown): unknown[] | undefined {
   }
 }
 
-function absolute(path: string | undefined, cwd: string | undefined): string | undefined {
+/** On this system or another: a client's files may be elsewhere. */
+export function isAbsoluteAnywhere(path: string): boolean {
+  return win32.isAbsolute(path); // "/a" too
+}
+
+function absolute(path: string | undefined, cwd = ""): string | undefined {
   if (path === undefined || /^[a-z][\w+.-]+:\/\//i.test(path)) return undefined;
-  if (cwd === undefined && !isAbsolute(path)) return undefined;
-  return resolve(cwd ?? "", path);
+  return isAbsolute(path) || isAbsolute(cwd) ? resolve(cwd, path) : undefined;
 }

@@ -39,6 +39,12 @@ export class UpdateState {
     this.cwd = cwd;
   }
 
+  /** The id of the card of a call that has not ended. @internal */
+  openCardOf(callId: string): string | undefined {
+    const id = this.calls.get(callId)?.id;
+    return id !== undefined && this.open.has(id) ? id : undefined;
+  }
+
   /** The id itself while no card has it, else with a suffix. @internal */
   uniqueId(id: string): string {
     const base = id || "call";
