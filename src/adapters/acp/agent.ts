@@ -12,7 +12,7 @@ import { createUpdateState } from "./updates.js";
 /** What a new session is about. */
 export interface AcpSessionInfo {
   sessionId: string;
-  /** The absolute path the client works in. */
+  /** The absolute path the client works in, of this system or the client's. A session with another is refused. */
   cwd: string;
   /** Reaches the client: for `requestPermission`, or requests of your own. */
   connection: AgentContext;
