@@ -80,6 +80,8 @@ export interface ClientOptions extends Partial<AcpAgentOptions> {
   agent?: (session: AcpSessionInfo) => Partial<AgentOptions>;
   /** What the user says; @default allow_once */
   permission?: (request: acp.RequestPermissionRequest, signal: AbortSignal) => Outcome | Promise<Outcome>;
+  /** What the client sends reaches the agent as it is, not as JSON. */
+  isInProcess?: boolean;
   /** The client reads nothing more while this holds. */
   gate?: () => Promise<void> | undefined;
 }
@@ -101,11 +103,11 @@ export class AcpClient {
   readonly connection: acp.ClientConnection;
   readonly #toAgent: TransformStream<acp.AnyMessage>;
 
-  constructor(answers: ScriptedAnswer[] | StreamFn, { agent, permission, gate, ...options }: ClientOptions = {}) {
+  constructor(answers: ScriptedAnswer[] | StreamFn, { agent, permission, gate, isInProcess, ...options }: ClientOptions = {}) {
     const toAgent = new TransformStream<acp.AnyMessage>({
       transform: (message, controller) => {
         this.#sent(message);
-        controller.enqueue(copy(message));
+        controller.enqueue(isInProcess ? message : copy(message));
       },
     });
     const toClient = new TransformStream<acp.AnyMessage>({

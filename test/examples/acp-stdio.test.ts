@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { calls, chunk, sse, stop, text } from "../adapters/helpers.js";
 import { deferred } from "../helpers.js";
@@ -238,6 +240,18 @@ describe("a client by hand", () => {
 });
 
 describe("usage", () => {
+  test("the README's settings for editors start it", async () => {
+    const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
+    const settings = JSON.parse(/^```json\n(\{\n {2}"agent_servers".*?)```/ms.exec(readme)?.[1] ?? "null");
+    const { command, args, env: environment } = settings.agent_servers.turnloop;
+    expect([command, ...args]).toEqual(["node", expect.stringMatching(/\/dist-examples\/acp-agent\.js$/)]);
+    const { session, prompt, leave } = await connected({ env: { ...environment, OPENAI_BASE_URL: env()["OPENAI_BASE_URL"] as string } });
+    void server.answer((response) => response.end(hello));
+    expect(await prompt(await session(), "hi")).toEqual({ stopReason: "end_turn" });
+    expect([Object.keys(environment), server.requests()[0]?.body.model]).toEqual([["OPENAI_BASE_URL", "OPENAI_MODEL"], "qwen3"]);
+    expect(await leave()).toMatchObject({ code: 0, stderr: "" });
+  });
+
   test("--help", async () => {
     const { code, stdout, stderr } = await startAgent({}, ["--help"]).finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

@@ -1,5 +1,6 @@
 /** What an ACP client, its user, its agents, their models and tools do in one random run. */
 import fc from "fast-check";
+import { PROMPTS } from "./acp-prompts.js";
 
 const texts = ["Hello", "", "a\ud83d", "\ude00b", "x".repeat(40), "\n"];
 
@@ -25,7 +26,8 @@ export interface SessionSketch {
   says: (typeof sayings)[number][];
   thinking: boolean;
   sequential: boolean;
-  prompts: number;
+  /** The blocks of each prompt, as rows of PROMPTS. */
+  prompts: number[][];
   /** When the client cancels a prompt, in turns of the event loop after it was sent. */
   cancelAt: (number | undefined)[];
   cancelBy: "notification" | "request";
@@ -33,6 +35,8 @@ export interface SessionSketch {
 
 export interface AcpScenario {
   sessions: SessionSketch[];
+  /** Its messages go as they are; else as JSON, without what that cannot hold. */
+  isInProcess: boolean;
   /** When the client leaves. */
   leaveAt: number | undefined;
 }
@@ -78,18 +82,23 @@ const answer: fc.Arbitrary<AnswerSketch> = fc.record({
   after: fc.nat(12),
   isStreamed: fc.oneof({ weight: 4, arbitrary: fc.constant(true) }, fc.constant(false)),
 });
+const prompt: fc.Arbitrary<number[]> = fc.oneof(
+  { weight: 2, arbitrary: fc.constant<number[]>([0]) },
+  { weight: 1, arbitrary: fc.array(fc.nat(PROMPTS.length - 1), { maxLength: 4 }) },
+);
 const moment = fc.option(fc.nat(25), { nil: undefined, freq: 1 });
 const session: fc.Arbitrary<SessionSketch> = fc.record({
   answers: fc.array(answer, { maxLength: 5 }),
   says: fc.array(fc.constantFrom(...sayings), { maxLength: 3 }),
   thinking: fc.boolean(),
   sequential: fc.boolean(),
-  prompts: fc.integer({ min: 1, max: 3 }),
+  prompts: fc.array(prompt, { minLength: 1, maxLength: 3 }),
   cancelAt: fc.array(moment, { minLength: 3, maxLength: 3 }),
   cancelBy: fc.constantFrom("notification", "request"),
 });
 
 export const acpScenarios: fc.Arbitrary<AcpScenario> = fc.record({
   sessions: fc.array(session, { minLength: 1, maxLength: 2 }),
+  isInProcess: fc.boolean(),
   leaveAt: fc.option(fc.nat(40), { nil: undefined, freq: 6 }),
 });

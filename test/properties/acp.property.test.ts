@@ -1,4 +1,4 @@
-import type { PromptResponse, RequestPermissionResponse } from "@agentclientprotocol/sdk";
+import type { ContentBlock, PromptResponse, RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import fc from "fast-check";
 import { Agent, type AgentTool, type AssistantMessage, type StreamFn, type ToolResultMessage, toWellFormed } from "turnloop";
 import { type AcpSessionInfo, requestPermission } from "turnloop/acp";
@@ -6,6 +6,7 @@ import { type Block, type ScriptedAnswer, scriptedModel } from "turnloop/testing
 import { expect, it, vi } from "vitest";
 import { AcpClient, choose } from "../adapters/acp-helpers.js";
 import { aborted, makeTool, model, textOf } from "../helpers.js";
+import { PROMPTS, type PromptRow, readOf } from "./acp-prompts.js";
 import { type AcpScenario, type AnswerSketch, acpScenarios, type BlockSketch, type SessionSketch } from "./acp-scenario.js";
 import { counter, runsOf, timeoutOf } from "./runs.js";
 
@@ -80,9 +81,10 @@ function say(saying: SessionSketch["says"][number] | undefined): RequestPermissi
 }
 
 /** Prompts, cancels and leaves as the scenario says; then checks all that was sent, and what became of it. */
-async function play({ sessions, leaveAt }: AcpScenario): Promise<void> {
+async function play({ sessions, isInProcess, leaveAt }: AcpScenario): Promise<void> {
   const byId = new Map<string, { sketch: SessionSketch; asked: number }>();
   const client = new AcpClient([], {
+    isInProcess,
     createAgent: (session) => {
       const sketch = sessions[byId.size] as SessionSketch;
       byId.set(session.sessionId, { sketch, asked: 0 });
@@ -94,18 +96,26 @@ async function play({ sessions, leaveAt }: AcpScenario): Promise<void> {
       return say(says[session.asked++ % says.length]);
     },
   });
+  const rowsOf = (prompt: readonly number[]): PromptRow[] =>
+    prompt.map((at) => PROMPTS[at] as PromptRow).filter(({ isLive }) => isInProcess || !isLive);
+  const talks = sessions.map(({ prompts }) => prompts.map(rowsOf));
   await client.initialize();
   const ids: string[] = [];
   for (const _ of sessions) ids.push(await client.session());
   const leaving = leaveAt === undefined ? never() : leave(client, leaveAt);
   await Promise.race([
     leaving,
-    Promise.all(ids.map((id, i) => converse(client, id, sessions[i] as SessionSketch, client.agents[i] as Agent))),
+    Promise.all(
+      ids.map((id, i) => converse(client, id, talks[i] as PromptRow[][], sessions[i] as SessionSketch, client.agents[i] as Agent)),
+    ),
   ]);
   await client.finish();
   expect(client.agents.map(({ isRunning }) => isRunning)).toEqual(ids.map(() => false));
   if (client.connection.signal.aborted && leaveAt !== undefined) return;
-  for (const [i, id] of ids.entries()) checkShown(client, id, client.agents[i] as Agent, sessions[i] as SessionSketch);
+  for (const [i, id] of ids.entries()) {
+    checkShown(client, id, client.agents[i] as Agent, sessions[i] as SessionSketch);
+    checkSaid(client.agents[i] as Agent, talks[i] as PromptRow[][]);
+  }
 }
 
 async function leave(client: AcpClient, turns: number): Promise<void> {
@@ -114,11 +124,18 @@ async function leave(client: AcpClient, turns: number): Promise<void> {
   await client.served.closed;
 }
 
-async function converse(client: AcpClient, id: string, sketch: SessionSketch, agent: Agent): Promise<void> {
-  for (let n = 0; n < sketch.prompts; n++) {
+async function converse(
+  client: AcpClient,
+  id: string,
+  prompts: readonly PromptRow[][],
+  sketch: SessionSketch,
+  agent: Agent,
+): Promise<void> {
+  for (const [n, rows] of prompts.entries()) {
     const controller = new AbortController();
     let answer: PromptResponse["stopReason"] | Error | undefined;
-    const prompt = client.prompt(id, "go", { cancellationSignal: controller.signal }).then(
+    const blocks = rows.map(({ given }) => given() as ContentBlock);
+    const prompt = client.prompt(id, blocks, { cancellationSignal: controller.signal }).then(
       ({ stopReason }) => {
         answer = stopReason;
       },
@@ -143,7 +160,8 @@ async function converse(client: AcpClient, id: string, sketch: SessionSketch, ag
     }
     if (client.connection.signal.aborted) return;
     await prompt;
-    if (mustBeCancelled) expect(answer).toBe("cancelled");
+    if (!readOf(rows)) expect([-32602, -32603]).toContain((answer as unknown as { code?: number })?.code);
+    else if (mustBeCancelled) expect(answer).toBe("cancelled");
     else if (answer instanceof Error) expect(answer).toMatchObject({ code: -32603 });
     else expect(["end_turn", "max_tokens", "refusal", ...(isCancelled ? ["cancelled"] : [])]).toContain(answer);
   }
@@ -169,6 +187,18 @@ function checkShown(client: AcpClient, id: string, agent: Agent, sketch: Session
   const results = agent.messages.filter((message): message is ToolResultMessage => message.role === "toolResult");
   expect(cards.filter((status) => status === "completed")).toHaveLength(results.filter(({ isError }) => !isError).length);
   expect(cards.filter((status) => status === "failed").length).toBeGreaterThanOrEqual(results.filter(({ isError }) => isError).length);
+}
+
+/** The transcript holds what could be read of the prompts, and nothing that a provider would refuse or JSON cannot hold. */
+function checkSaid(agent: Agent, prompts: readonly PromptRow[][]): void {
+  const said = agent.messages.filter((message) => message.role === "user").map(({ content }) => content);
+  expect(
+    toWellFormed([...agent.messages])
+      .filter(({ role }) => role === "user")
+      .map(({ content }) => content),
+  ).toEqual(prompts.flatMap((rows) => (readOf(rows) ? [readOf(rows)] : [])));
+  expect(JSON.parse(JSON.stringify(said))).toEqual(said);
+  expect((Object.prototype as { poisoned?: unknown }).poisoned).toBeUndefined();
 }
 
 // SPEC 10.1, 10.2, 10.4, 10.5, 14.3

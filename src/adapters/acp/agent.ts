@@ -1,5 +1,4 @@
 /** An Agent per session, served to an ACP client (SPEC 10.1, 10.5). */
-import { win32 } from "node:path";
 import type { AgentConnection, AgentContext, Implementation, McpServer, Stream } from "@agentclientprotocol/sdk";
 import type { Agent } from "../../agent/agent.js";
 import { describe, TurnLoopError } from "../../errors.js";
@@ -7,12 +6,13 @@ import type { ThinkingOptions } from "../../thinking/thinking-card.js";
 import { importPeer } from "../shared/call.js";
 import { rememberCards } from "./permission.js";
 import { AcpSession } from "./session.js";
+import { isAbsoluteAnywhere } from "./tool-card.js";
 import { createUpdateState } from "./updates.js";
 
 /** What a new session is about. */
 export interface AcpSessionInfo {
   sessionId: string;
-  /** The absolute path the client works in. */
+  /** The absolute path the client works in, of this system or the client's. A session with another is refused. */
   cwd: string;
   /** Reaches the client: for `requestPermission`, or requests of your own. */
   connection: AgentContext;
@@ -82,8 +82,7 @@ async function serve(options: AcpAgentOptions, stream: Stream, end: AbortSignal)
     })
     .onRequest(methods.agent.session.new, async ({ params }) => {
       const { cwd, mcpServers } = params;
-      // of this system or another: the client's files may be elsewhere
-      if (!win32.isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, "cwd must be an absolute path");
+      if (!isAbsoluteAnywhere(cwd)) throw RequestError.invalidParams({ cwd }, "cwd must be an absolute path");
       const sessionId = crypto.randomUUID();
       const { client, signal } = connection as AgentConnection;
       const agent = assertAgent(await options.createAgent({ sessionId, cwd, mcpServers, connection: client }));

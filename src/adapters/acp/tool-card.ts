@@ -1,5 +1,5 @@
 /** How a tool call looks in a client (SPEC 10.2). What a host's values hold is never trusted to be readable. */
-import { isAbsolute, resolve } from "node:path";
+import { isAbsolute, resolve, win32 } from "node:path";
 import type { Diff, ToolCallContent, ToolCallLocation, ToolKind } from "@agentclientprotocol/sdk";
 import type { AgentTool } from "../../tool.js";
 
@@ -160,6 +160,11 @@ function listOf(value: unknown): unknown[] | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** On this system or another: a client's files may be elsewhere. */
+export function isAbsoluteAnywhere(path: string): boolean {
+  return win32.isAbsolute(path); // "/a" too
 }
 
 function absolute(path: string | undefined, cwd = ""): string | undefined {

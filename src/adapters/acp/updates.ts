@@ -13,7 +13,7 @@ import { type ToolCard, UpdateState } from "./update-state.js";
 
 type ToolEvent<T extends string> = Extract<AgentEvent, { type: `tool_execution_${T}` }>;
 
-/** `tools` say the titles and kinds of cards; `cwd` makes the paths in arguments absolute. */
+/** `tools` say the titles and kinds of cards; `cwd`, an absolute path, makes those in arguments absolute. */
 export function createUpdateState(options: { tools?: Iterable<AgentTool>; cwd?: string } = {}): UpdateState {
   return new UpdateState(reusable(options.tools), options.cwd);
 }
