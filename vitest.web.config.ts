@@ -9,6 +9,7 @@ export default defineConfig({
     globalSetup: "test/web/build-and-serve.ts",
     // the tests wait for the page far more than they work
     maxWorkers: 2,
+    isolate: false,
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

@@ -8,7 +8,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Locator, type 
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject } from "vitest";
 
 /** Milliseconds of the page's time between two looks at it. */
-const STEP_MS = 50;
+const STEP_MS = 100;
 const PATIENCE_MS = 20_000;
 const NOON = Date.UTC(2026, 0, 1, 12);
 /** More than the clock can have gone before it was stopped. */
