@@ -41,6 +41,16 @@ export class TurnLoopError extends Error {
   }
 }
 
+/** Misuse of a parameter or an option, as what it must be and what came. */
+export function misuse(name: string, expected: string, got: unknown, code: TurnLoopErrorCode = "invalid_argument"): TurnLoopError {
+  return new TurnLoopError(code, `${name} must be ${expected}; got ${describe(got)}.`);
+}
+
+/** Throws `invalid_argument` for what is no number, NaN included, or too small a one. */
+export function assertAtLeast(least: number, name: string, value: unknown): void {
+  if (!(typeof value === "number" && value >= least)) throw misuse(name, `a number of at least ${least}`, value);
+}
+
 const INTERRUPTED = Symbol.for("turnloop.InterruptedRun");
 
 /**

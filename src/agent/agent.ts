@@ -1,7 +1,7 @@
 import { EventEmitter } from "eventemitter3";
 import type { AgentLoopConfig, NextTurn } from "../config.js";
 import { withThinkingCard } from "../decorators/thinking.js";
-import { describe, TurnLoopError } from "../errors.js";
+import { describe, misuse, TurnLoopError } from "../errors.js";
 import type { AgentEvent, AgentEventSink, PendingToolCall } from "../events.js";
 import { ignoringFailure, isThenable } from "../loop/abort.js";
 import { CHANGED_STATE } from "../loop/between-turns.js";
@@ -246,7 +246,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     signal?: AbortSignal,
     { queue = this.steeringQueue, decisions }: { queue?: MessageQueue; decisions?: ToolCallDecision[] } = {},
   ): Promise<AgentRunResult> {
-    if (!isSignal(signal)) throw new TurnLoopError("invalid_argument", `signal must be an AbortSignal; got ${describe(signal)}.`);
+    if (!isSignal(signal)) throw misuse("signal", "an AbortSignal", signal);
     const run: ActiveRun = new ActiveRun((event) => this.#dispatch(event, run), this.#options.abortGraceMs);
     const before = this.#messages;
     this.#run = run;

@@ -1,6 +1,6 @@
 /** Everyday helpers for hooks and stored transcripts (SPEC 6.6). */
 import type { AfterToolCallContext, AfterToolCallResult } from "../config.js";
-import { describe, TurnLoopError } from "../errors.js";
+import { assertAtLeast, misuse, type TurnLoopError } from "../errors.js";
 import type { AgentMessage, ImageContent, TextContent } from "../messages.js";
 
 /**
@@ -8,7 +8,7 @@ import type { AgentMessage, ImageContent, TextContent } from "../messages.js";
  * results: when the cut falls between them, it keeps more.
  */
 export function keepLast(n: number): (messages: AgentMessage[]) => AgentMessage[] {
-  if (!(n >= 1)) throw new TurnLoopError("invalid_argument", `keepLast needs a number of at least 1; got ${describe(n)}.`);
+  assertAtLeast(1, "The count of keepLast", n);
   return (messages) => {
     let start = Math.max(0, messages.length - Math.floor(n));
     if (isLoose(messages, start)) while (start > 0 && messages[start]?.role !== "assistant") start--;
@@ -29,7 +29,7 @@ function isLoose(messages: readonly AgentMessage[], start: number): boolean {
  * Images stay; a surrogate pair is never cut.
  */
 export function limitToolOutput(chars: number): (call: Pick<AfterToolCallContext, "result">) => AfterToolCallResult | undefined {
-  if (!(chars >= 0)) throw new TurnLoopError("invalid_argument", `limitToolOutput needs a number of at least 0; got ${describe(chars)}.`);
+  assertAtLeast(0, "The limit of limitToolOutput", chars);
   return ({ result }) => {
     const total = result.content.reduce((sum, block) => sum + (block.type === "text" ? block.text.length : 0), 0);
     if (total <= chars) return undefined;
@@ -117,5 +117,5 @@ function isObject(value: unknown): value is Fields {
 }
 
 function invalid(path: string, expected: string, got: unknown): TurnLoopError {
-  return new TurnLoopError("invalid_transcript", `The transcript cannot be used: ${path} must be ${expected}; got ${describe(got)}.`);
+  return misuse(`The transcript cannot be used: ${path}`, expected, got, "invalid_transcript");
 }

@@ -1,4 +1,4 @@
-import { describe, TurnLoopError } from "../errors.js";
+import { misuse } from "../errors.js";
 import type { AgentMessage } from "../messages.js";
 
 /** How many messages a queue gives at a time. */
@@ -22,9 +22,7 @@ export class MessageQueue {
 
   /** Throws `invalid_argument` for an unknown mode. */
   set mode(mode: QueueMode) {
-    if (mode !== "one-at-a-time" && mode !== "all") {
-      throw new TurnLoopError("invalid_argument", `A queue mode must be "one-at-a-time" or "all"; got ${describe(mode)}.`);
-    }
+    if (mode !== "one-at-a-time" && mode !== "all") throw misuse("A queue mode", '"one-at-a-time" or "all"', mode);
     this.#mode = mode;
   }
 

@@ -1,6 +1,6 @@
 /** Ready-made answers to `shouldStopAfterTurn` (SPEC 6.5). A stopped run is an ordinary end that can be continued. */
 import type { AgentLoopConfig } from "../config.js";
-import { describe, TurnLoopError } from "../errors.js";
+import { misuse } from "../errors.js";
 import { type AgentMessage, type AssistantMessage, sumUsage, type ToolResultMessage } from "../messages.js";
 import { isToolCall } from "../transcript.js";
 
@@ -73,5 +73,5 @@ function sorted(value: unknown): unknown {
 
 function assertCount(name: string, n: unknown): void {
   if (Number.isInteger(n) && (n as number) >= 1) return;
-  throw new TurnLoopError("invalid_argument", `${name} needs a whole number of at least 1; got ${describe(n)}.`);
+  throw misuse(`The count of ${name}`, "a whole number of at least 1", n);
 }

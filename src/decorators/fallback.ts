@@ -1,4 +1,4 @@
-import { describe, TurnLoopError } from "../errors.js";
+import { misuse } from "../errors.js";
 import { abortError } from "../loop/abort.js";
 import { AssistantMessageBuilder } from "../message-builder.js";
 import type { Model, StreamFn } from "../stream.js";
@@ -13,7 +13,7 @@ export interface FallbackCandidate {
 /** Tries the candidates in order: the next one when one fails before any non-empty delta, whatever the failure, an abort aside (SPEC 11.3). */
 export function withFallback(candidates: readonly FallbackCandidate[]): StreamFn {
   if (!Array.isArray(candidates) || candidates.length === 0 || candidates.some((candidate) => typeof candidate?.streamFn !== "function")) {
-    throw new TurnLoopError("invalid_argument", `withFallback needs at least one { streamFn, model? }; got ${describe(candidates)}.`);
+    throw misuse("The candidates of withFallback", "an array of at least one { streamFn, model? }", candidates);
   }
   return async function* fallingBack(model, context, options) {
     const signal = options?.signal;

@@ -1,4 +1,4 @@
-import { describe, TurnLoopError } from "../errors.js";
+import { assertAtLeast } from "../errors.js";
 import { abortError, ignoringFailure, pause } from "../loop/abort.js";
 import { AssistantMessageBuilder } from "../message-builder.js";
 import type { ModelErrorInfo } from "../messages.js";
@@ -25,8 +25,7 @@ export interface RetryOptions {
 export function withRetry(streamFn: StreamFn, options: RetryOptions = {}): StreamFn {
   const { maxRetries = 3, minDelayMs = 500, maxDelayMs = 30_000, shouldRetry = (info) => info.retryable, onRetry } = options;
   for (const [name, value] of Object.entries({ maxRetries, minDelayMs, maxDelayMs })) {
-    if (typeof value === "number" && value >= 0) continue;
-    throw new TurnLoopError("invalid_argument", `withRetry: ${name} must be a number of at least 0; got ${describe(value)}.`);
+    assertAtLeast(0, `withRetry: ${name}`, value);
   }
   return async function* retrying(model, context, streamOptions) {
     const signal = streamOptions?.signal;

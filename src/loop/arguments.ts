@@ -11,7 +11,7 @@ import {
 } from "@cfworker/json-schema";
 import type { TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
-import { describe, errorText, TurnLoopError } from "../errors.js";
+import { describe, errorText, misuse, TurnLoopError } from "../errors.js";
 import { parseObject } from "../partial-json.js";
 import type { AgentTool } from "../tool.js";
 import { wellFormedDeep } from "../transcript.js";
@@ -271,7 +271,7 @@ function jsonCopy(tool: AgentTool, schema: unknown): Json {
   } catch (error) {
     throw new TurnLoopError("invalid_tool", `The parameters of tool "${tool.name}" are not a JSON Schema: ${errorText(error)}`);
   }
-  throw new TurnLoopError("invalid_tool", `The parameters of tool "${tool.name}" must be a schema of an object; got ${describe(schema)}.`);
+  throw misuse(`The parameters of tool "${tool.name}"`, "a schema of an object", schema, "invalid_tool");
 }
 
 function wordIssue({ path = [], message }: StandardIssue, args: unknown): string {

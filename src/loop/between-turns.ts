@@ -1,6 +1,6 @@
 /** The hooks between two turns (SPEC 4.4 g to i, 6.3, 6.4). Each gives the ending it leads to, if any. */
 import type { NextTurn, TurnContext } from "../config.js";
-import { describe, errorText, TurnLoopError } from "../errors.js";
+import { describe, errorText, misuse, TurnLoopError } from "../errors.js";
 import type { AgentEvent, PendingToolCall, RunOutcome } from "../events.js";
 import type { AgentMessage, AssistantMessage, ToolResultMessage } from "../messages.js";
 import { ABORTED, isThenable } from "./abort.js";
@@ -129,12 +129,9 @@ export function takeChangedState(run: Run): void {
 /** A field that is left out keeps its value (SPEC 6.4). */
 function applyNextTurn(run: Run, next: NextTurn): void {
   const { messages, systemPrompt, tools } = next.context ?? {};
-  if (messages !== undefined && !Array.isArray(messages)) {
-    throw new TurnLoopError("invalid_argument", `context.messages must be an array; got ${describe(messages)}.`);
-  }
-  if (tools !== undefined && typeof Object(tools)[Symbol.iterator] !== "function") {
-    throw new TurnLoopError("invalid_argument", `context.tools must be an iterable of tools; got ${describe(tools)}.`);
-  }
+  if (messages !== undefined && !Array.isArray(messages)) throw misuse("context.messages", "an array", messages);
+  if (tools !== undefined && typeof Object(tools)[Symbol.iterator] !== "function")
+    throw misuse("context.tools", "an iterable of tools", tools);
   if (messages) {
     run.transcript = messages.slice();
     run.requestLog = new RequestLog();

@@ -1,5 +1,5 @@
 /** Messages that come into a run from its host: prompts, steering, follow-ups. */
-import { describe, TurnLoopError } from "../errors.js";
+import { describe, misuse, TurnLoopError } from "../errors.js";
 import type { AgentMessage, ImageContent, TextContent } from "../messages.js";
 import { copyMessage } from "./snapshot.js";
 
@@ -31,14 +31,14 @@ export function takeIn(messages: readonly AgentMessage[]): Incoming[] {
 /** Throws `no_prompts` unless there is something to say (SPEC 4.3). */
 export function assertPrompts(prompts: unknown): asserts prompts is AgentMessage[] {
   if (!Array.isArray(prompts) || prompts.length === 0) {
-    throw new TurnLoopError("no_prompts", `A run needs a non-empty array of prompt messages; got ${describe(prompts)}.`);
+    throw misuse("The prompts of a run", "a non-empty array of messages", prompts, "no_prompts");
   }
   for (const prompt of prompts) {
     if (typeof prompt?.role !== "string") {
-      throw new TurnLoopError("no_prompts", `Each prompt must be a message with a role; got ${describe(prompt)}.`);
+      throw misuse("A prompt", "a message with a role", prompt, "no_prompts");
     }
     if (prompt.role === "user" && isEmpty(prompt.content)) {
-      throw new TurnLoopError("no_prompts", `A prompt needs text or an image; got ${describe(prompt)}.`);
+      throw misuse("A prompt", "a message with text or an image", prompt, "no_prompts");
     }
   }
 }

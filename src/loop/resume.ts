@@ -1,5 +1,5 @@
 /** Going on with calls that were suspended, or that a crash left without a result (SPEC 15.3). */
-import { describe, errorText, TurnLoopError, type TurnLoopErrorCode } from "../errors.js";
+import { describe, errorText, misuse, TurnLoopError, type TurnLoopErrorCode } from "../errors.js";
 import type { AgentMessage, AssistantMessage, ToolCall } from "../messages.js";
 import { pendingCalls } from "../transcript.js";
 import { isThenable } from "./abort.js";
@@ -16,7 +16,7 @@ export interface Resumed {
 /** Throws a TurnLoopError unless each pending call has one usable decision; nothing has happened then. */
 export async function takeDecisions(run: Run, decisions: readonly ToolCallDecision[]): Promise<Resumed> {
   const { answer, calls } = pendingOf(run.transcript);
-  if (!Array.isArray(decisions)) throw new TurnLoopError("invalid_argument", `decisions must be an array; got ${describe(decisions)}.`);
+  if (!Array.isArray(decisions)) throw misuse("decisions", "an array", decisions);
   const byId = new Map<unknown, ToolCallDecision>();
   for (const given of decisions) {
     const decision = { ...given }; // validation may take a while

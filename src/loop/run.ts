@@ -1,6 +1,6 @@
 /** The state of one run: made by loop.ts, passed along, gone with the run (SPEC 4.1). */
 import type { AgentContext, AgentLoopConfig } from "../config.js";
-import { describe, TurnLoopError } from "../errors.js";
+import { assertAtLeast, misuse } from "../errors.js";
 import type { AgentEventSink } from "../events.js";
 import type { AgentMessage } from "../messages.js";
 import type { LlmTool, Model, StreamFn, StreamOptions } from "../stream.js";
@@ -211,20 +211,17 @@ function assertArguments(context: unknown, config: unknown, emit: unknown, signa
     '"parallel" or "sequential"',
     toolExecution,
   );
-  expectAtLeast(1, "maxParallelToolCalls", maxParallelToolCalls);
-  expectAtLeast(1, "maxTruncatedTurns", maxTruncatedTurns);
-  expectAtLeast(0, "abortGraceMs", abortGraceMs);
+  assertAtLeast(1, "config.maxParallelToolCalls", maxParallelToolCalls);
+  assertAtLeast(1, "config.maxTruncatedTurns", maxTruncatedTurns);
+  assertAtLeast(0, "config.abortGraceMs", abortGraceMs);
   for (const hook of HOOKS) {
     const given: unknown = options[hook] ?? undefined;
-    if (given !== undefined && typeof given !== "function") expect(false, `config.${hook}`, "a function", given);
+    if (given !== undefined && typeof given !== "function") throw misuse(`config.${hook}`, "a function", given);
   }
   expect(typeof emit === "function", "emit", "a function that takes an event", emit);
   expect(isSignal(signal), "signal", "an AbortSignal", signal);
-  if (typeof streamFn === "function") return;
-  throw new TurnLoopError(
-    "no_stream_fn",
-    `streamFn must be a function (model, context, options) that streams an answer; got ${describe(streamFn)}.`,
-  );
+  if (typeof streamFn !== "function")
+    throw misuse("streamFn", "a function (model, context, options) that streams an answer", streamFn, "no_stream_fn");
 }
 
 export const HOOKS = [
@@ -247,9 +244,5 @@ export function isSignal(signal: unknown): boolean {
 }
 
 function expect(holds: boolean, name: string, expected: string, got: unknown): void {
-  if (!holds) throw new TurnLoopError("invalid_argument", `${name} must be ${expected}; got ${describe(got)}.`);
-}
-
-function expectAtLeast(least: number, name: string, value: unknown): void {
-  if (!(typeof value === "number" && value >= least)) expect(false, `config.${name}`, `a number of at least ${least}`, value);
+  if (!holds) throw misuse(name, expected, got);
 }
