@@ -52,7 +52,7 @@ describe.each(versions)("aiSdk as a %s model sees it", (version) => {
     const { abortSignal, ...sent } = await send(fake, { tools }, { ...common, ...own, tools: [search], toolChoice: { name: "t" } });
     expect(sent).toEqual({
       prompt: [{ role: "user", content: [said("hi")] }],
-      tools: [{ type: "function", name: "t", description: "d", inputSchema: parameters }, search],
+      tools: [{ type: "function", name: "t", description: "d", inputSchema: { ...parameters, properties: {} } }, search],
       toolChoice: { type: "tool", toolName: "t" },
       maxOutputTokens: 9,
       temperature: 0,

@@ -121,6 +121,12 @@ describe("anthropicMessages when things go wrong on the wire", () => {
     expect([answer.types, server.requests.length]).toEqual([["start", "error"], 1]);
   });
 
+  it("cuts an error's text that is a page", async () => {
+    const error = { type: "api_error", message: "x".repeat(100_000) };
+    server.answer((res) => void res.writeHead(500, { "content-type": "application/json" }).end(JSON.stringify({ type: "error", error })));
+    expect((await askClaude(streamFn)).message.errorMessage).toHaveLength(2000);
+  });
+
   it("explains an error page that is not the API's", async () => {
     server.answer((res) => void res.writeHead(502, { "content-type": "text/html" }).end("<h1>Bad gateway</h1>"));
     const { errorMessage, errorInfo } = (await askClaude(streamFn)).message;

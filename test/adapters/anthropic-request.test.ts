@@ -114,10 +114,15 @@ describe("anthropicMessages mapping options", () => {
     expect((await sent({ tools }, { toolChoice })).tool_choice).toEqual({ type });
   });
 
-  it("puts the provider's own tools first, and gives every schema a type", async () => {
+  it("takes null for an option that is not given", async () => {
+    const body = await sent({ tools }, { toolChoice: null, reasoning: null } as unknown as StreamOptions);
+    expect(Object.keys(body).sort()).toEqual(["max_tokens", "messages", "model", "stream", "tools"]);
+  });
+
+  it("puts the provider's own tools first, and makes every schema that of an object", async () => {
     const search = { type: "web_search_20250305", name: "web_search" };
     const body = await sent({ tools: [{ name: "x", description: "", parameters: {} }] }, { tools: [search] });
-    expect(body.tools).toEqual([search, { name: "x", description: "", input_schema: { type: "object" } }]);
+    expect(body.tools).toEqual([search, { name: "x", description: "", input_schema: { type: "object", properties: {} } }]);
   });
 
   it.each([
@@ -203,17 +208,19 @@ describe("anthropicMessages marking what the provider may cache", () => {
     const thinking = [{ type: "thinking", thinking: "Hm", thinkingSignature: "s" } as const];
     const own = { system: [said("own")], tools: [{ type: "bash_20250124", name: "bash" }] };
     const before = JSON.stringify(own);
-    const body = await marked({ messages: [...hi.messages, assistant([said("so"), ...thinking])] }, own);
+    const body = await marked({ messages: [...hi.messages, assistant([...thinking, said("so")])] }, own);
     expect(body).toMatchObject(own);
     expect(JSON.stringify(own)).toBe(before);
     expect(body.messages[1].content).toEqual([
-      { ...said("so"), ...mark },
       { type: "thinking", thinking: "Hm", signature: "s" },
+      { ...said("so"), ...mark },
     ]);
     expect((await marked({ messages: [userMessage([image, said("")])] })).messages).toEqual([
       { role: "user", content: [{ ...picture, ...mark }] },
     ]);
-    expect(JSON.stringify(await marked({ messages: [...hi.messages, assistant(thinking)] }))).not.toContain("cache_control");
+    expect((await marked({ messages: [...hi.messages, assistant(thinking)] })).messages).toEqual([
+      { role: "user", content: [{ ...said("hi"), ...mark }] },
+    ]);
     expect((await marked({ messages: [] })).messages).toEqual([]);
   });
 });
@@ -228,7 +235,7 @@ describe("anthropicMessages sending a transcript", () => {
         assistant([said(" ")]),
         assistant([said("Ta"), said("king."), call("1"), call("2"), call("3")]),
         result("2", [], true),
-        result("1", [said("done"), said(""), { ...image, mimeType: "image/tiff" }]),
+        result("1", [said("done"), said(""), { ...image, mimeType: "image/JPG" }]),
         result("lone", [said("nobody asked")]),
         userMessage("go on"),
         userMessage(""),
@@ -241,7 +248,7 @@ describe("anthropicMessages sending a transcript", () => {
       {
         type: "tool_result",
         tool_use_id: "1",
-        content: [said("done"), { ...picture, source: { ...picture.source, media_type: "image/tiff" } }],
+        content: [said("done"), { ...picture, source: { ...picture.source, media_type: "image/jpeg" } }],
       },
       { type: "tool_result", tool_use_id: "2", content: [said("(no output)")], is_error: true },
       { type: "tool_result", tool_use_id: "3", content: [said(expect.stringContaining("No result was recorded"))], is_error: true },
@@ -253,6 +260,58 @@ describe("anthropicMessages sending a transcript", () => {
       { role: "assistant", content: [said("Half"), said("Whole")] },
       { role: "user", content: [said("thanks")] },
     ]);
+  });
+
+  const thought = { type: "thinking", thinking: "Hm", thinkingSignature: "s" } as const;
+  const thinks = { type: "thinking", thinking: "Hm", signature: "s" };
+  it.each<[string, AssistantMessage["content"], object[]]>([
+    ["what was said behind a call before it", [thought, said("a"), call("1"), said("b")], [thinks, said("a"), said("b"), use("1")]],
+    ["thinking behind a call before it", [call("1"), thought, call("2")], [thinks, use("1"), use("2")]],
+    ["no thinking that nothing follows", [said("a"), thought, { ...thought, redacted: true }, said(" ")], [said("a")]],
+    ["nothing of an answer that was thinking only", [thought], []],
+  ])("sends %s: the API refuses anything else for ever", async (_, content, expected) => {
+    const { messages } = await sent({ messages: [...hi.messages, assistant(content), userMessage("on")] });
+    expect(messages.flatMap((message: any) => (message.role === "assistant" ? message.content : []))).toEqual(expected);
+  });
+
+  it("sends the images of failed results behind the results: the API takes them in no other place", async () => {
+    const messages = [
+      ...hi.messages,
+      assistant([call("1"), call("2"), call("3")]),
+      result("1", [said("No."), image], true),
+      result("2", [image], true),
+      result("3", [image]),
+      userMessage("on"),
+    ];
+    const answer = (id: string, content: object[], failed = true) => ({
+      ...{ type: "tool_result", tool_use_id: id, content },
+      ...(failed && { is_error: true }),
+    });
+    const label = said("Images in the result of shot:");
+    expect((await sent({ messages })).messages.at(-1).content).toEqual([
+      answer("1", [said("No.")]),
+      answer("2", [said("(The images follow the results.)")]),
+      answer("3", [picture], false),
+      ...[label, picture, label, picture, said("on")],
+    ]);
+    expect((await sent({ messages: messages.slice(0, -1) })).messages.at(-1).content).toHaveLength(7);
+  });
+
+  it("says in place of an image of a type which the API does not read that there was one", async () => {
+    const drawing = { ...image, mimeType: "image/svg+xml" };
+    const { messages } = await sent({ messages: [userMessage([drawing, { ...image, mimeType: "image/png; q=1" }])] });
+    expect(messages[0].content).toEqual([said("(An image of type image/svg+xml was left out: it cannot be read.)"), picture]);
+  });
+
+  it("sends well-formed text and names, whoever calls", async () => {
+    const odd = { name: "f", description: "\ud800", parameters: { type: "object", properties: { a: { description: "\ud800" } } } };
+    const body = await sent({
+      systemPrompt: "Be \ud800.",
+      tools: [odd],
+      messages: [...hi.messages, assistant([{ ...call("1"), name: "" }])],
+    });
+    expect(JSON.stringify(body)).not.toMatch(/\\ud800/);
+    expect(body.messages[1].content[0].name).toBe("unnamed");
   });
 
   it("sends ids that are valid, at most 64 long, unique, and paired as they were", async () => {

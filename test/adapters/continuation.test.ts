@@ -9,9 +9,11 @@ import type { Heard, Said } from "./wires/wire.js";
 const image = { type: "image", data: "QUJD", mimeType: "image/png" } as const;
 const url = "data:image/png;base64,QUJD";
 const shot = makeTool("shot", async () => ({ content: [{ type: "text", text: "A sky." }, image], details: 0 }));
-const bad = makeTool("bad", async () => {
+const failing = async () => {
   throw new Error("no light");
-});
+};
+/** Its schema is what hosts write for a tool without parameters. */
+const bad = makeTool("bad", failing, { parameters: { type: "object" } });
 
 /** Ids as no provider takes them back, the second one being the first one once it is cut. */
 const IDS = [`call|${"é".repeat(70)}`, `call|${"é".repeat(70)}2`] as const;
@@ -20,7 +22,10 @@ const ASKING: Said[] = [
   { text: ["Looking."] },
   { id: IDS[0], name: "shot", json: ['{"at":', "[1]}"] },
   { id: IDS[1], name: "bad", json: ["{}"] },
+  { id: "made_up", name: "functions.shot", json: ["{}"] },
 ];
+/** An answer that says nothing: no provider takes it back. */
+const MUSING: Said[] = [{ thinking: ["Well."] }];
 const CUT: Said[] = [{ text: ["Half"] }, { id: "cut", name: "shot", json: ['{"at'] }];
 
 let server: RawServer;
@@ -42,7 +47,7 @@ const whole =
   (res: ServerResponse): void =>
     void res.end(wire.begins() + wire.says(blocks, proof) + wire.ends(how, blocks.length));
 
-/** A conversation with calls and images, an answer that was aborted and one that failed, as it is stored. */
+/** A conversation with calls and images, an answer of thinking only, one that was aborted and one that failed, as it is stored. */
 async function history(adapter: Adapter): Promise<AgentMessage[]> {
   const { wire, proof } = adapter;
   const controller = new AbortController();
@@ -52,14 +57,16 @@ async function history(adapter: Adapter): Promise<AgentMessage[]> {
   };
   server.answer(
     whole(adapter, ASKING, "calls"),
+    whole(adapter, MUSING, "stop"),
     (res) => void res.write(wire.begins() + wire.says(CUT, proof, true)),
     (res) => void res.writeHead(529).end(),
   );
   const prompts = [userMessage([{ type: "text", text: "go" }, image])];
-  const cut = await ask(adapter, [], "", { prompts, signal: controller.signal, onEvent });
-  const failed = await ask(adapter, cut.messages, "again");
-  expect([cut.outcome, failed.outcome]).toEqual(["aborted", "error"]);
-  return JSON.parse(JSON.stringify([...cut.messages, ...failed.messages]));
+  const silent = await ask(adapter, [], "", { prompts });
+  const cut = await ask(adapter, silent.messages, "well?", { signal: controller.signal, onEvent });
+  const failed = await ask(adapter, [...silent.messages, ...cut.messages], "again");
+  expect([silent.outcome, cut.outcome, failed.outcome]).toEqual(["completed", "aborted", "error"]);
+  return JSON.parse(JSON.stringify([...silent.messages, ...cut.messages, ...failed.messages]));
 }
 
 /** What a provider hears of it; `own`: it wrote the thinking. */
@@ -72,9 +79,12 @@ function heardBy({ wire }: Adapter, own: boolean): Heard[] {
     { assistant: "Looking." },
     { call: "shot", with: { at: [1] } },
     { call: "bad", with: {} },
+    { call: "functions_shot", with: {} },
     { result: "A sky.", of: 0, images: inside ? [url] : [] },
     { result: "no light", of: 1, images: [] },
+    { result: 'Tool "functions.shot" not found. Available tools: shot, bad.', of: 2, images: [] },
     ...(inside ? [] : [{ user: "Images in the result of shot:" }, { image: url }]),
+    { user: "well?" },
     { assistant: "Half" },
     { user: "again" },
     { user: "go on" },

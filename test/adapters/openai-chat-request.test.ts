@@ -66,7 +66,7 @@ describe("openaiChat as a server sees it", () => {
       seed: 7,
       top_p: 0.5,
       tool_choice: { type: "function", function: { name: "t" } },
-      tools: [{ type: "function", function: tools[0] }],
+      tools: [{ type: "function", function: { ...tools[0], parameters: { type: "object", properties: {} } } }],
     });
     for (const toolChoice of ["auto", "none", "required"] as const)
       expect((await sent({ tools }, { toolChoice })).tool_choice).toBe(toolChoice);
@@ -175,11 +175,29 @@ describe("openaiChat as a server sees it", () => {
 
   it("sends the declared tools behind those of the host, and only well-formed text", async () => {
     const own = { type: "web_search" };
-    const declared = { name: "t", description: "d\udc00", parameters: { type: "object" } };
+    const declared = { name: "t", description: "d\udc00", parameters: {} };
     const body = await sent({ systemPrompt: "Be\ud800.", tools: [declared] }, { tools: [own], toolChoice: "required" });
-    expect(body.tools).toEqual([own, { type: "function", function: { ...declared, description: "d\ufffd" } }]);
+    expect(body.tools).toEqual([
+      own,
+      { type: "function", function: { ...declared, description: "d\ufffd", parameters: { type: "object", properties: {} } } },
+    ]);
     expect([body.tool_choice, body.messages[0].content]).toEqual(["required", "Be\ufffd."]);
     expect(await sent({}, { tools: [own], toolChoice: "none" })).toMatchObject({ tools: [own], tool_choice: "none" });
+  });
+
+  it("sends names that a model made up as providers accept them, and declared ones as they are", async () => {
+    const names = ["my.tool", "functions.shot", "", "ä b", "n".repeat(70)];
+    const content = names.map((name, n): ToolCall => ({ type: "toolCall", id: `c${n}`, name, arguments: {} }));
+    const tools = [{ name: "my.tool", description: "d", parameters: {} }];
+    const { messages } = await sent({ tools, messages: [...hi.messages, assistant(content)] });
+    const sentNames = messages[1].tool_calls.map((call: any) => call.function.name);
+    expect(sentNames).toEqual(["my.tool", "functions_shot", "unnamed", "__b", "n".repeat(64)]);
+  });
+
+  it("takes null for an option that is not given", async () => {
+    const none = { toolChoice: null, reasoning: null } as unknown as StreamOptions;
+    const body = await sent({ tools: [{ name: "t", description: "d", parameters: {} }] }, none);
+    expect(Object.keys(body).sort()).toEqual(["messages", "model", "stream", "stream_options", "tools"]);
   });
 
   it("gives back what a server sent beside a call, to the server that did", async () => {

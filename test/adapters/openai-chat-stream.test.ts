@@ -173,6 +173,9 @@ describe("openaiChat reading what compatible servers send", () => {
   });
 
   it("never counts below zero, nor what is no number", async () => {
+    const thought = { prompt_tokens: 20, completion_tokens: 5, total_tokens: 65, completion_tokens_details: { reasoning_tokens: 40 } };
+    server.answer((res) => void res.end(text("x") + sse(chunk({}, "stop"), { choices: [], usage: thought })));
+    expect((await ask(streamFn)).message.usage).toMatchObject({ input: 20, output: 45, totalTokens: 65 });
     const usage = { prompt_tokens: 5, completion_tokens: "many", prompt_tokens_details: { cached_tokens: 9, cache_write_tokens: -4 } };
     server.answer((res) => void res.end(text("x") + sse(chunk({}, "stop"), { choices: [], usage })));
     expect((await ask(streamFn)).message.usage).toMatchObject({ input: 0, output: 0, cacheRead: 9, cacheWrite: 0, totalTokens: 9 });

@@ -42,6 +42,14 @@ describe.each([chatWire, responsesWire])("$name when things go wrong on the wire
     ["has a line that is not JSON", `${text("Half")}data: {"choices":[{"del\n\n${wire.last}`, "network", true, /JSON/],
     ["reports an overload", text("Half") + sse({ error: { message: "x", type: "overloaded_error" } }), "overloaded", true, /x/],
     ["reports a status", text("Half") + sse({ error: { message: "slow down", code: 429 } }), "rate_limit", true, /slow down/],
+    ["reports too many requests", text("Half") + sse({ error: { message: "x", code: "too_many_requests" } }), "rate_limit", true, /x/],
+    [
+      "reports an error in its own event",
+      `${text("Half")}event: error\n${sse({ code: "server_error", message: "oops" })}`,
+      "network",
+      true,
+      /oops/,
+    ],
     ["reports a server error", text("Half") + sse({ error: { message: "oops", type: "server_error" } }), "network", true, /oops/],
     ["was filtered", text("Half") + wire.filtered, "refusal", false, /content filter/],
     ["is a refusal", text("Half") + wire.refusal, "refusal", false, /I will not/],
@@ -69,6 +77,16 @@ describe.each([chatWire, responsesWire])("$name when things go wrong on the wire
     const { message } = await call();
     expect(message.errorInfo).toEqual({ kind: "context_overflow", status: 400, retryable: false });
     expect(JSON.stringify(body)).toContain(message.errorMessage?.replace(/^400 "?|"$/g, ""));
+  });
+
+  it.each([
+    [400, { code: "invalid_prompt", message: "Your prompt was flagged as potentially violating our usage policy." }, "refusal"],
+    [403, { code: 403, message: "Your chosen model requires moderation and your input was flagged" }, "refusal"],
+    [400, { code: "cyber_policy", message: "no" }, "refusal"],
+    [400, { message: "Your request exceeded model token limit: 262144" }, "context_overflow"],
+  ])("tells a refusal and an overflow by their words: %i %j", async (status, error, kind) => {
+    server.answer((res) => void res.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify({ error })));
+    expect((await call()).message.errorInfo).toEqual({ kind, status, retryable: false });
   });
 
   it("reads an error that comes with status 200, and cuts a text that is a page", async () => {
@@ -194,6 +212,21 @@ it("waits a second, not for ever, when a connection is held open behind a finish
   expect(await Promise.all([chatWire, responsesWire].map(held))).toEqual(["stop: All of it", "stop: All of it"]);
 });
 
+// SPEC 12.1
+describe("a server that says itself whether to ask again", () => {
+  it.each([
+    [409, "true", { kind: "invalid_request", status: 409, retryable: true }],
+    [429, "false", { kind: "rate_limit", status: 429, retryable: false }],
+    [503, "", { kind: "overloaded", status: 503, retryable: true }],
+  ])("is believed: %i with x-should-retry %j", async (status, told, errorInfo) => {
+    const server = await rawServer();
+    server.answer((res) => void res.writeHead(status, { "x-should-retry": told }).end());
+    const answer = await ask(chatWire.make({ ...quiet, baseURL: server.url }));
+    await server.close();
+    expect(answer.message.errorInfo).toEqual(errorInfo);
+  });
+});
+
 // SPEC 12.2
 describe("waiting times", () => {
   it.each([
@@ -203,6 +236,12 @@ describe("waiting times", () => {
     [{ "retry-after": "soon" }, "no", undefined],
     [{}, "Rate limit reached. Please try again in 1.25s. Visit us.", 1250],
     [{}, "Rate limit reached. Please try again in 28ms.", 28],
+    [{}, "Rate limit reached. Please try again in 1m2.5s. Visit us.", 62_500],
+    [{}, "Rate limit reached. Please try again in 1h0m3s.", 3_603_000],
+    [{}, "You exceeded your current quota. Please retry in 12.3s.", 12_300],
+    [{}, "Please retry after 13 seconds, or in 5 minutes.", 13_000],
+    [{}, "Try again in 2 weeks.", undefined],
+    [{}, "Try again in a minute.", undefined],
   ])("are read from %o and %j", async (headers, message, retryAfterMs) => {
     const server = await rawServer();
     server.answer((res) => void res.writeHead(429, headers as Record<string, string>).end(JSON.stringify({ error: { message } })));

@@ -92,7 +92,7 @@ describe("openaiResponses as a server sees it", () => {
       reasoning: { effort: "low", summary: "auto" },
       text: { verbosity: "low" },
       tool_choice: { type: "function", name: "t" },
-      tools: [own, { type: "function", ...declared, strict: false }],
+      tools: [own, { type: "function", ...declared, parameters: { type: "object", properties: {} }, strict: false }],
     });
     for (const toolChoice of ["auto", "none", "required"] as const)
       expect((await sent({ tools: [declared] }, { toolChoice })).tool_choice).toBe(toolChoice);

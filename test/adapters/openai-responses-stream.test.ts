@@ -117,6 +117,15 @@ describe("openaiResponses reading events", () => {
     ["whose deltas are not all there", begin + args(0, '{"s":') + done],
     ["in the last event of all", ""],
     [
+      "in the last events of their arguments, those of the calls never coming",
+      begin +
+        args(1, '{"n":') +
+        events(
+          { type: "response.function_call_arguments.done", output_index: 0, arguments: '{"s":"}{"}' },
+          { type: "response.function_call_arguments.done", output_index: 1, arguments: '{"n":[1]}' },
+        ),
+    ],
+    [
       "all of index 0",
       added(0, call(0, "")) +
         args(0, '{"s":"}{"}') +

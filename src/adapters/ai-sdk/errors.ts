@@ -1,7 +1,7 @@
 /** The AI SDK's errors, read by their shape, in the words of `errorInfo` (SPEC 12.1, 12.2). */
 import { errorText, shorten } from "../../errors.js";
 import type { ModelErrorInfo } from "../../messages.js";
-import { errorInfo, explain } from "../shared/errors.js";
+import { errorInfo, explain, MAX_TEXT } from "../shared/errors.js";
 import { withoutSecrets } from "../shared/secrets.js";
 
 type Fields = Record<string, unknown>;
@@ -12,8 +12,6 @@ const TYPES: readonly [RegExp, string][] = [
   [/LoadAPIKey/, "authentication_error"],
   [/UnsupportedFunctionality|InvalidPrompt|InvalidArgument|NoSuchModel|LoadSetting/, "invalid_request_error"],
 ];
-
-const MAX_TEXT = 2000;
 
 /** What to `fail` with for what a model threw, or put into an `error` part: an error, a provider's own object, a text. `secrets` are kept out of the text. */
 export function failureOf(thrown: unknown, secrets: () => unknown[]): [Error, ModelErrorInfo] {

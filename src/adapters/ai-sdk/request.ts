@@ -2,6 +2,7 @@
 import type { AssistantMessage, ImageContent, TextContent, ToolResultMessage } from "../../messages.js";
 import type { LlmContext, LlmTool, Model, StreamOptions } from "../../stream.js";
 import { CallIds } from "../shared/call-ids.js";
+import { inputSchema } from "../shared/input-schema.js";
 import { sendable } from "../shared/sendable.js";
 import type { AiSdkLanguageModel, Metadata, PromptMessage, PromptPart } from "./language-model.js";
 import { replay } from "./signature.js";
@@ -33,7 +34,7 @@ export function callOptions(
 }
 
 function functionTool({ name, description, parameters }: LlmTool): object {
-  return { type: "function", name, description, inputSchema: parameters };
+  return { type: "function", name, description, inputSchema: inputSchema(parameters) };
 }
 
 /** One in the AI SDK's own words, `{ type: "tool", toolName }`, goes on as it is. */
@@ -59,7 +60,7 @@ class Prompt {
 
   of(context: LlmContext): PromptMessage[] {
     if (context.systemPrompt) this.#messages.push({ role: "system", content: context.systemPrompt });
-    for (const message of sendable(context.messages)) {
+    for (const message of sendable(context)) {
       if (message.role === "toolResult") {
         this.#result(message);
         continue;

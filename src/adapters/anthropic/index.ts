@@ -4,11 +4,12 @@
  * @module turnloop/anthropic
  */
 import type { ClientOptions } from "@anthropic-ai/sdk";
+import { shorten } from "../../errors.js";
 import { AssistantMessageBuilder } from "../../message-builder.js";
 import type { ModelErrorInfo } from "../../messages.js";
 import type { AssistantMessageEvent, LlmContext, Model, StreamFn, StreamOptions } from "../../stream.js";
 import { importPeer } from "../shared/call.js";
-import { errorInfo, explain } from "../shared/errors.js";
+import { errorInfo, explain, MAX_TEXT } from "../shared/errors.js";
 import { withoutSecrets } from "../shared/secrets.js";
 import { streamAnswer } from "../shared/stream-answer.js";
 import { MessagesAnswer, type WireEvent } from "./answer.js";
@@ -142,5 +143,5 @@ function failureText(thrown: unknown): string {
   const { type, message } = (body.error === undefined ? body : Object(body.error)) as { type?: unknown; message?: unknown };
   if (typeof message !== "string" || message === "") return explain(thrown);
   const words = [status, type].filter((word) => typeof word === "number" || typeof word === "string");
-  return words.length === 0 ? message : `${words.join(" ")}: ${message}`;
+  return shorten(words.length === 0 ? message : `${words.join(" ")}: ${message}`, MAX_TEXT);
 }

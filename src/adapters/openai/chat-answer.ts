@@ -13,7 +13,7 @@ import { type InputDetails, usageOf } from "./usage.js";
 export interface Chunk {
   choices?: Choice[] | null;
   usage?: ChunkUsage | null;
-  /** "error" for an error that stands in a chunk's place. */
+  /** "error" for an error that stands in a chunk's place; some have a message only. */
   object?: string;
   code?: unknown;
   message?: unknown;
@@ -53,6 +53,7 @@ interface CallDelta {
 interface ChunkUsage {
   prompt_tokens?: number;
   completion_tokens?: number;
+  total_tokens?: number;
   prompt_tokens_details?: InputDetails | null;
 }
 
@@ -94,7 +95,7 @@ export class ChatAnswer implements AnswerReader<Chunk | null> {
   }
 
   read(chunk: Chunk | null): AssistantMessageEvent[] {
-    if (chunk?.object === "error") throw reportedError(chunk, chunk);
+    if (chunk?.object === "error" || (typeof chunk?.message === "string" && !chunk.choices)) throw reportedError(chunk, chunk);
     const choice = chunk?.choices?.find((candidate) => (candidate?.index ?? 0) === 0);
     const usage = chunk?.usage ?? choice?.usage;
     const events = usage ? this.#builder.usage(readUsage(usage)) : [];
@@ -181,6 +182,6 @@ function jsonText(args: unknown): string {
   return typeof args === "object" && args !== null ? JSON.stringify(args) : "";
 }
 
-function readUsage({ prompt_tokens, completion_tokens, prompt_tokens_details }: ChunkUsage): ReturnType<typeof usageOf> {
-  return usageOf(prompt_tokens, completion_tokens, prompt_tokens_details);
+function readUsage({ prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details }: ChunkUsage): ReturnType<typeof usageOf> {
+  return usageOf(prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details);
 }

@@ -4,6 +4,7 @@ import type { AssistantMessage, ImageContent, TextContent, ToolCall } from "../.
 import type { LlmContext, LlmTool, Model, StreamOptions } from "../../stream.js";
 import { wellFormedDeep } from "../../transcript.js";
 import { CallIds } from "../shared/call-ids.js";
+import { inputSchema } from "../shared/input-schema.js";
 import { sendable } from "../shared/sendable.js";
 import { addTools, dataUrl, isOwn, parsedObject, resultText } from "./request.js";
 
@@ -30,7 +31,7 @@ export function chatBody(model: Model, context: LlmContext, options: StreamOptio
   addTools(body, context.tools, chatTool, toolChoice, chatToolChoice);
   if (maxTokens !== undefined) body[maxTokensField(baseURL)] = maxTokens;
   if (temperature !== undefined) body["temperature"] = temperature;
-  if (reasoning !== undefined) body["reasoning_effort"] = reasoning;
+  if (reasoning) body["reasoning_effort"] = reasoning;
   return body as unknown as ChatBody;
 }
 
@@ -40,7 +41,7 @@ function maxTokensField(baseURL: string | undefined): "max_completion_tokens" | 
 }
 
 function chatTool({ name, description, parameters }: LlmTool): OpenAI.ChatCompletionTool {
-  return { type: "function", function: { name, description, parameters } };
+  return { type: "function", function: { name, description, parameters: inputSchema(parameters) } };
 }
 
 function chatToolChoice(choice: NonNullable<StreamOptions["toolChoice"]>): OpenAI.ChatCompletionToolChoiceOption {
@@ -57,7 +58,7 @@ function chatMessages(model: Model, context: LlmContext): ChatMessage[] {
     images = [];
   };
   if (context.systemPrompt) out.push({ role: "system", content: wellFormedDeep(context.systemPrompt) });
-  for (const message of sendable(context.messages)) {
+  for (const message of sendable(context)) {
     if (message.role === "toolResult") {
       const pictures = message.content.filter((block) => block.type === "image");
       const text = resultText(message) || (pictures.length > 0 ? "(The images follow in the next message.)" : "(no output)");

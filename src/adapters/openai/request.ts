@@ -18,7 +18,7 @@ export function addTools(
   const tools = [...(Array.isArray(given) ? given : []), ...wellFormedDeep(declared).map(toTool)];
   if (tools.length === 0) return;
   body["tools"] = tools;
-  if (toolChoice !== undefined) body["tool_choice"] = toChoice(toolChoice);
+  if (toolChoice) body["tool_choice"] = toChoice(toolChoice);
 }
 
 /** Whether what a message holds for replay may be sent: only to the api and provider that wrote it. */

@@ -47,7 +47,14 @@ interface ResponseState {
   error?: { code?: unknown; message?: unknown } | null;
   incomplete_details?: { reason?: string | null } | null;
   output?: OutputItem[] | null;
-  usage?: { input_tokens?: number; output_tokens?: number; input_tokens_details?: InputDetails | null } | null;
+  usage?: ResponseUsage | null;
+}
+
+interface ResponseUsage {
+  input_tokens?: number;
+  output_tokens?: number;
+  total_tokens?: number;
+  input_tokens_details?: InputDetails | null;
 }
 
 type Kind = Lane["kind"];
@@ -104,6 +111,8 @@ export class ResponsesAnswer implements AnswerReader<ResponseEvent | null> {
         return this.#write("thinking", event, `content ${event.content_index}`);
       case "response.function_call_arguments.delta":
         return this.#write("call", event);
+      case "response.function_call_arguments.done":
+        return this.#completeCall(event);
       case "response.refusal.delta":
         this.#refusal += stringOf(event.delta);
         return [];
@@ -116,6 +125,9 @@ export class ResponsesAnswer implements AnswerReader<ResponseEvent | null> {
         return this.#over("completed", event as ResponseState);
       case "error":
         throw reportedError(event, event);
+      case undefined:
+        if (typeof event.message === "string") throw reportedError(event, event);
+        return [];
       default:
         return [];
     }
@@ -178,6 +190,15 @@ export class ResponsesAnswer implements AnswerReader<ResponseEvent | null> {
     return this.#lanes.write(item.lane, text);
   }
 
+  /** What no delta brought of a call's arguments: not every server ends the item too. */
+  #completeCall(event: ResponseEvent): AssistantMessageEvent[] {
+    const item = this.#find("call", event);
+    if (!item || item.done) return [];
+    const rest = stringOf(event.arguments).slice(item.written);
+    item.written += rest.length;
+    return this.#lanes.write(item.lane, rest);
+  }
+
   /** The item as a whole: what no delta brought, and what is kept for its replay. */
   #endItem(event: ResponseEvent): AssistantMessageEvent[] {
     const whole = event.item ?? {};
@@ -207,7 +228,8 @@ export class ResponsesAnswer implements AnswerReader<ResponseEvent | null> {
     // a server that sends the answer in its last event only
     if (this.#items.length === 0) for (const item of output ?? []) events.push(...this.#endItem({ item }));
     this.#end = { status, response };
-    if (usage) events.push(...this.#builder.usage(usageOf(usage.input_tokens, usage.output_tokens, usage.input_tokens_details)));
+    if (usage)
+      events.push(...this.#builder.usage(usageOf(usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.input_tokens_details)));
     return events;
   }
 }

@@ -4,6 +4,7 @@ import type { AssistantMessage, ImageContent, TextContent, ThinkingContent, Tool
 import type { LlmContext, LlmTool, Model, StreamOptions } from "../../stream.js";
 import { wellFormedDeep } from "../../transcript.js";
 import { CallIds } from "../shared/call-ids.js";
+import { inputSchema } from "../shared/input-schema.js";
 import { sendable } from "../shared/sendable.js";
 import { addTools, dataUrl, isOwn, parsedObject, resultText } from "./request.js";
 
@@ -32,13 +33,13 @@ export function responsesBody(model: Model, context: LlmContext, options: Stream
   addTools(body, context.tools, functionTool, toolChoice, functionChoice);
   if (maxTokens !== undefined) body["max_output_tokens"] = maxTokens;
   if (temperature !== undefined) body["temperature"] = temperature;
-  if (reasoning !== undefined) body["reasoning"] = { effort: reasoning, summary: "auto" };
+  if (reasoning) body["reasoning"] = { effort: reasoning, summary: "auto" };
   return body as unknown as ResponsesBody;
 }
 
 /** Without `strict: false` the API would rewrite the schema, or refuse it. */
 function functionTool({ name, description, parameters }: LlmTool): OpenAI.Responses.FunctionTool {
-  return { type: "function", name, description, parameters, strict: false };
+  return { type: "function", name, description, parameters: inputSchema(parameters), strict: false };
 }
 
 function functionChoice(choice: NonNullable<StreamOptions["toolChoice"]>): unknown {
@@ -47,7 +48,7 @@ function functionChoice(choice: NonNullable<StreamOptions["toolChoice"]>): unkno
 
 function inputItems(model: Model, context: LlmContext): InputItem[] {
   const ids = new CallIds(MAX_ID);
-  return sendable(context.messages).flatMap((message): InputItem[] => {
+  return sendable(context).flatMap((message): InputItem[] => {
     if (message.role === "user") return userItems(message.content);
     if (message.role === "assistant") return assistantItems(message, model, ids);
     return [{ type: "function_call_output", call_id: ids.answered(message.toolCallId), output: outputOf(message) }];

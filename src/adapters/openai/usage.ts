@@ -6,11 +6,20 @@ export interface InputDetails {
   cache_write_tokens?: number | null;
 }
 
-/** The count of input tokens holds what was read from and written to the cache; `input` does not (SPEC 12.2). */
-export function usageOf(inputTokens: unknown, outputTokens: unknown, details: InputDetails | null | undefined): Partial<Usage> {
+/**
+ * The count of input tokens holds what was read from and written to the cache; `input` does not (SPEC 12.2). Some servers
+ * count reasoning in the total only.
+ */
+export function usageOf(
+  inputTokens: unknown,
+  outputTokens: unknown,
+  total: unknown,
+  details: InputDetails | null | undefined,
+): Partial<Usage> {
   const cacheRead = count(details?.cached_tokens);
   const cacheWrite = count(details?.cache_write_tokens);
-  return { input: Math.max(0, count(inputTokens) - cacheRead - cacheWrite), output: count(outputTokens), cacheRead, cacheWrite };
+  const input = Math.max(0, count(inputTokens) - cacheRead - cacheWrite);
+  return { input, output: Math.max(count(outputTokens), count(total) - count(inputTokens)), cacheRead, cacheWrite };
 }
 
 function count(value: unknown): number {

@@ -7,15 +7,16 @@ type Kind = ModelErrorInfo["kind"];
 const RETRYABLE: readonly Kind[] = ["rate_limit", "overloaded", "network", "timeout"];
 
 const CONTEXT =
-  /context[ _-]?(length|window|size|limit)|maximum (context|prompt length)|(prompt|input) is too long|exceeds? the (model'?s )?(maximum|context)/i;
+  /context[ _-]?(length|window|size|limit)|maximum (context|prompt length)|(prompt|input) is too long|exceeds? the (model'?s )?(maximum|context)|exceeded model token limit/i;
 const OVERLOAD = /overloaded|server[ _]busy|at capacity|slow_down/i;
-const FILTER = /content[ _]?(filter|policy)|responsible_?ai|safety system/i;
+const FILTER =
+  /content[ _]?(filter|policy)|responsible_?ai|safety system|usage polic|(cyber|bio)_policy|(prompt|input|request) was flagged/i;
 const TIMEOUT = /timed? ?out|timeout/i;
 const CONNECTION =
   /connection|connect |fetch failed|failed to fetch|load failed|terminated|network|socket|premature|ECONN|ENOTFOUND|EAI_AGAIN|EPIPE/i;
 
 /** The longest error text kept: some servers answer with a whole page, and the transcript holds it for ever. */
-const MAX_TEXT = 2000;
+export const MAX_TEXT = 2000;
 
 /** The kind, status and waiting time of what the client threw. */
 export function errorInfo(thrown: unknown): ModelErrorInfo {
@@ -30,8 +31,7 @@ export function errorInfo(thrown: unknown): ModelErrorInfo {
   return {
     kind,
     ...(status === undefined ? {} : { status }),
-    // a used-up budget does not come back by waiting
-    retryable: RETRYABLE.includes(kind) && error["code"] !== "insufficient_quota",
+    retryable: isRetryable(kind, error),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
 }
@@ -61,13 +61,20 @@ function kindOf(status: number | undefined, words: string, error: Record<string,
   if (status !== undefined && status >= 500) return "network";
   if (FILTER.test(words)) return "refusal";
   if (status !== undefined && status >= 400) return "invalid_request";
-  if (/rate[ _]limit|insufficient_quota/i.test(words)) return "rate_limit";
+  if (/rate[ _]limit|insufficient_quota|too_many_requests|resource_exhausted/i.test(words)) return "rate_limit";
   if (/missing credentials|invalid_api_key|authentication|permission_error/i.test(words)) return "auth";
   if (/invalid_(request|prompt)|invalid_\w*image/i.test(words)) return "invalid_request";
   if (TIMEOUT.test(words)) return "timeout";
   // a line that is not JSON is a body damaged on its way
   const broken = error["name"] === "SyntaxError" || /server_error|internal_error|\bapi_error/i.test(words) || CONNECTION.test(words);
   return broken ? "network" : "unknown";
+}
+
+/** The server's own word, which the clients' retries would listen to, comes first. A used-up budget does not come back by waiting. */
+function isRetryable(kind: Kind, { code, headers }: Record<string, unknown>): boolean {
+  const told = header(headers, "x-should-retry");
+  if (told === "true" || told === "false") return told === "true";
+  return RETRYABLE.includes(kind) && code !== "insufficient_quota";
 }
 
 /** The HTTP status; for an error inside the stream its code, which gateways fill with one. */
@@ -89,10 +96,15 @@ function retryAfter(headers: unknown): number | undefined {
   return Number.isFinite(wait) ? Math.max(0, Math.round(wait)) : undefined;
 }
 
-/** An error inside a stream has no headers, but may say how long to wait. */
+const WAIT = /(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)? ?(?:ms|milliseconds?|s|seconds?|m|minutes?|h|hours?)(?![a-z]) ?)+)/i;
+const UNITS: Record<string, number> = { ms: 1, mi: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** An error inside a stream has no headers, but may say how long to wait: "try again in 1m2.5s", "retry after 13 seconds". */
 function waitInWords(words: string): number | undefined {
-  const [, time, unit] = /try again in (\d+(?:\.\d+)?) ?(ms|s)\b/i.exec(words) ?? [];
-  return time === undefined ? undefined : Math.ceil(Number(time) * (unit?.toLowerCase() === "ms" ? 1 : 1000));
+  const [, wait] = WAIT.exec(words) ?? [];
+  if (wait === undefined) return undefined;
+  const parts = wait.toLowerCase().matchAll(/([\d.]+) ?(ms|mi(?=l)|[smh])/g);
+  return Math.ceil([...parts].reduce((sum, [, time, unit = ""]) => sum + Number(time) * (UNITS[unit] ?? 0), 0));
 }
 
 /** One header, of a Headers object or a plain one. */

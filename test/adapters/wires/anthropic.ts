@@ -38,22 +38,32 @@ function say(block: Said, index: number, proof: string, open: boolean): string {
   return begun + block.json.map((piece) => deltas.inputs(index, piece)).join("");
 }
 
-function hears({ messages, max_tokens }: any, proof: string): Heard[] {
+function hears({ messages, max_tokens, tools = [] }: any, proof: string): Heard[] {
   refuse(max_tokens > 0, "a request without max_tokens");
+  for (const { input_schema } of tools) refuse(input_schema.type === "object", "a schema without a type", input_schema);
   refuse(messages[0]?.role === "user" && messages.at(-1).role === "user", "a conversation that does not begin and end with the user");
   const made = new Calls(64);
   return messages.flatMap(({ role, content }: any, index: number): Heard[] => {
     refuse(role === (index % 2 === 0 ? "user" : "assistant"), "two messages of one role in a row", index);
     refuse(content.length > 0, "an empty message");
+    if (role === "assistant") inOrder(content);
     const heard = content.map((block: any): Heard => (role === "user" ? ofUser(block, made) : ofAssistant(block, made, proof)));
     if (role === "user") made.over();
     return heard;
   });
 }
 
+/** The API's own rules for an answer's blocks. */
+function inOrder(content: any[]): void {
+  refuse(!/thinking$/.test(content.at(-1).type), "an answer that ends in thinking", content);
+  const first = content.findIndex(({ type }) => type === "tool_use");
+  refuse(first < 0 || content.slice(first).every(({ type }) => type === "tool_use"), "something behind a call", content);
+}
+
 function ofUser(block: any, made: Calls): Heard {
   if (block.type === "tool_result") {
     refuse(block.content.length > 0, "an empty result");
+    refuse(!block.is_error || block.content.every(({ type }: any) => type === "text"), "an error that is not all text", block);
     const parts = block.content.map((part: any) => ofUser(part, new Calls(0)));
     const texts = parts.flatMap((part: any) => part.user ?? []);
     return { result: texts.join("\n"), of: made.answered(block.tool_use_id), images: parts.flatMap((part: any) => part.image ?? []) };

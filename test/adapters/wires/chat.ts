@@ -1,5 +1,5 @@
 import { calls, chunk, sse, text } from "../helpers.js";
-import { Calls, filled, type Heard, REASONS, type Refusal, refuse, type Said, type Wire } from "./wire.js";
+import { Calls, filled, type Heard, parametersOf, REASONS, type Refusal, refuse, type Said, type Wire } from "./wire.js";
 
 const errors: Record<Refusal, { status: number; code: string | null; type?: string }> = {
   "no key": { status: 401, code: "invalid_api_key" },
@@ -44,7 +44,8 @@ function say(block: Said, index: number): string {
   return start + block.json.map((piece) => calls({ index, function: { arguments: piece } })).join("");
 }
 
-function hears({ messages }: any): Heard[] {
+function hears({ messages, tools = [] }: any): Heard[] {
+  tools.forEach(parametersOf);
   const made = new Calls(40);
   const heard = messages.flatMap((message: any): Heard[] => {
     const { role, content, tool_calls = [] } = message;

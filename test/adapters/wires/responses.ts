@@ -1,6 +1,6 @@
 import { added, delta, ends, events, itemDone } from "../openai-wires.js";
 import { openaiError } from "./chat.js";
-import { Calls, filled, type Heard, refuse, type Said, type Tokens, type Wire } from "./wire.js";
+import { Calls, filled, type Heard, parametersOf, refuse, type Said, type Tokens, type Wire } from "./wire.js";
 
 /** OpenAI's Responses API. */
 export const responsesWire: Wire = {
@@ -56,7 +56,8 @@ function say(block: Said, index: number, proof: string, open: boolean): string {
   return added(index, { ...item, arguments: "" }) + pieces.join("") + (open ? "" : itemDone(index, whole));
 }
 
-function hears({ input, store }: any, proof: string): Heard[] {
+function hears({ input, store, tools = [] }: any, proof: string): Heard[] {
+  tools.forEach(parametersOf);
   refuse(store === false, "a request whose items would be stored");
   const made = new Calls(64);
   const heard = input.flatMap((item: any, index: number): Heard[] => {

@@ -89,6 +89,12 @@ export class Calls {
   }
 }
 
+/** OpenAI's rules for the schema of a function's parameters. */
+export function parametersOf(tool: any): void {
+  const { parameters } = tool.function ?? tool;
+  refuse(parameters?.type === "object" && "properties" in parameters, "a schema that is no object with properties", parameters);
+}
+
 export function filled(text: unknown): string {
   refuse(typeof text === "string" && text.trim() !== "", "an empty text", text);
   return text;
