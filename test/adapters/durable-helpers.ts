@@ -11,7 +11,14 @@ import {
   userMessage,
 } from "turnloop";
 import { type DurableOptions, durable, type Step, type StepInfo } from "turnloop/durable";
-import { assertEventSequence, type Block, recordEvents, type ScriptedAnswer, type ScriptedModelOptions, scriptedModel } from "turnloop/testing";
+import {
+  assertEventSequence,
+  type Block,
+  recordEvents,
+  type ScriptedAnswer,
+  type ScriptedModelOptions,
+  scriptedModel,
+} from "turnloop/testing";
 import { deferred, model } from "../helpers.js";
 
 export interface Entry {
