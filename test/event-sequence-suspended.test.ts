@@ -64,5 +64,21 @@ describe("assertEventSequence", () => {
     expect(() => assertEventSequence(events)).not.toThrow();
     const isEndOf = (event: AgentEvent, id: string): boolean => event.type === "tool_execution_end" && event.toolCallId === id;
     expect(() => assertEventSequence(events.filter((event) => !isEndOf(event, "a")))).toThrow("the result of call a after its");
+    // one after the other, what is behind the interrupted call is not begun
+    const isOf = (event: AgentEvent, ...ids: string[]): boolean => {
+      const { toolCallId, message } = event as { toolCallId?: string; message?: { toolCallId?: string } };
+      return ids.includes(toolCallId ?? message?.toolCallId ?? "");
+    };
+    const cutOff = (...ids: string[]): AgentEvent[] =>
+      events
+        .filter((event) => !isOf(event, ...ids))
+        .map((event) => {
+          const keep = <T extends { toolCallId?: string }>(results: T[]): T[] =>
+            results.filter(({ toolCallId }) => !ids.includes(toolCallId ?? ""));
+          if (event.type === "turn_end") return { ...event, toolResults: keep(event.toolResults) };
+          return event.type === "agent_end" ? { ...event, messages: keep(event.messages as { toolCallId?: string }[]) as never } : event;
+        });
+    expect(() => assertEventSequence(cutOff("c"))).not.toThrow();
+    expect(() => assertEventSequence(cutOff("a"))).toThrow("tool_execution_start of call a");
   });
 });

@@ -54,6 +54,22 @@ describe("an Agent whose calls wait", () => {
     expect(agent.pendingApprovals).toEqual([pendingPay("a")]);
   });
 
+  it("a dialog that edits what it was given changes neither the transcript nor what is asked about", async () => {
+    const { agent, paid } = payer([[pay("a")], "thanks"]);
+    await agent.prompt("buy");
+    const reloaded = payer(["thanks"], { messages: JSON.parse(JSON.stringify(agent.messages)) });
+    for (const asking of [agent, reloaded.agent]) {
+      const before = JSON.stringify([asking.messages, asking.pendingApprovals]);
+      const [edited] = asking.pendingApprovals as [PendingToolCall];
+      edited.args.n = 7;
+      expect(edited.toolCall.arguments).toEqual({ n: "5" });
+      edited.toolCall.arguments.n = 8;
+      expect(JSON.stringify([asking.messages, asking.pendingApprovals])).toBe(before);
+      await asking.resume([approve("a", edited.args)]);
+    }
+    expect([...paid, ...reloaded.paid]).toEqual([{ n: 7 }, { n: 7 }]);
+  });
+
   it("results of other runs carry no pending", async () => {
     const { agent } = payer(["hello"]);
     expect(await agent.prompt("hi")).not.toHaveProperty("pending");
@@ -196,6 +212,8 @@ describe("a resume that is refused", () => {
     ["duplicate_decision", [approve("a"), approve("a")]],
     ["invalid_decision", [approve("a", { n: "x" }), approve("b")]],
     ["invalid_argument", "approve"],
+    ["invalid_argument", undefined],
+    ["invalid_argument", null],
   ])("%s leaves everything as it was", async (code, decisions) => {
     const { agent, paid, streamFn } = payer([[pay("a"), pay("b")], "thanks"]);
     await agent.prompt("buy");
@@ -208,6 +226,13 @@ describe("a resume that is refused", () => {
     expect([agent.isRunning, agent.steeringQueue.size, paid, streamFn.requests.length]).toEqual([false, 1, [], 1]);
     expect(listener).not.toHaveBeenCalled();
     expect((await agent.resume([approve("a"), deny("b")])).outcome).toBe("completed");
+  });
+
+  it("no decisions at all do not abandon the calls either, though a sibling's result is there to go on with", async () => {
+    const { agent, streamFn } = payer([[pay("a"), { toolCall: "look", id: "l" }], "thanks"]);
+    await agent.prompt("buy");
+    await expect(agent.resume(undefined as never)).rejects.toMatchObject({ code: "invalid_argument" });
+    expect([agent.pendingApprovals.length, streamFn.requests.length]).toEqual([1, 1]);
   });
 
   it("nothing is pending", async () => {

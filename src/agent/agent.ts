@@ -95,11 +95,15 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     return this.#pendingToolCalls;
   }
 
-  /** The calls that wait for a decision. After a reload `args` are those the model sent, and there is no reason (SPEC 15.4). */
+  /** The calls that wait for a decision, as copies. After a reload `args` are those the model sent, and there is no reason (SPEC 15.4). */
   get pendingApprovals(): PendingToolCall[] {
     if (this.#run && !this.#run.end) return [];
     const calls = pendingCalls(this.#messages)?.calls ?? [];
-    return calls.map((call) => this.#suspended.find(({ toolCall }) => toolCall.id === call.id) ?? { toolCall: call, args: call.arguments });
+    return calls.map((call) => {
+      const asked = this.#suspended.find(({ toolCall }) => toolCall.id === call.id);
+      const { args } = asked ?? { args: call.arguments };
+      return { ...asked, toolCall: copyPlain(call, new Map()), args: copyPlain(args, new Map()) };
+    });
   }
 
   /** Why the last run failed or was aborted; undefined after one that did not, and while one is on. */
@@ -140,7 +144,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
    */
   async resume(decisions: ToolCallDecision[], options?: { signal?: AbortSignal }): Promise<AgentRunResult> {
     this.#assertIdle("resume");
-    return this.#start([], this.#messages, options?.signal, { decisions });
+    return this.#start([], this.#messages, options?.signal, { resumed: { decisions } });
   }
 
   /** Queues a message for the next request of the running run. Throws `no_prompts` for an empty one. */
@@ -244,7 +248,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     prompts: AgentMessage[],
     base: AgentMessage[],
     signal?: AbortSignal,
-    { queue = this.steeringQueue, decisions }: { queue?: MessageQueue; decisions?: ToolCallDecision[] } = {},
+    { queue = this.steeringQueue, resumed }: { queue?: MessageQueue; resumed?: { decisions: ToolCallDecision[] } } = {},
   ): Promise<AgentRunResult> {
     if (!isSignal(signal)) throw misuse("signal", "an AbortSignal", signal);
     const run: ActiveRun = new ActiveRun((event) => this.#dispatch(event, run), this.#options.abortGraceMs);
@@ -252,7 +256,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     this.#run = run;
     this.#setMessages(base.slice());
     // a run that is aborted before it begins has no first request to take steering
-    const taken = decisions || (signal?.aborted && prompts.length > 0) ? [] : queue.take();
+    const taken = resumed || (signal?.aborted && prompts.length > 0) ? [] : queue.take();
     const stopFollowing = run.follow(signal);
     try {
       const context = { systemPrompt: this.systemPrompt, messages: this.#messages, tools: this.tools };
@@ -261,8 +265,8 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       const streamFn = this.#streamFn();
       const emit = (event: AgentEvent): void | Promise<void> => run.deliver(event);
       const rest = [context, config, emit, run.signal, streamFn] as const;
-      const messages = await (decisions
-        ? resumeAgentLoop(decisions, ...rest)
+      const messages = await (resumed
+        ? resumeAgentLoop(resumed.decisions, ...rest)
         : first.length > 0
           ? runAgentLoop(first, ...rest)
           : runAgentLoopContinue(...rest));

@@ -105,10 +105,13 @@ class SequenceReader {
       if (!started.includes(id)) this.#fail(`tool_execution_start of the suspended call ${id} in the last turn`, 1);
       if (ended.includes(id) || answered.includes(id)) this.#fail(`no end and no result of the suspended call ${id}`, 1);
     }
+    let interrupted = false;
     for (const { id } of calls) {
       if (suspended.includes(id) || (resumed && !answered.includes(id))) continue;
-      // interrupted, or suspended when the sink failed (SPEC 16.2, 15.2)
-      if (last?.outcome === "error" && started.includes(id) && !ended.includes(id) && !answered.includes(id)) continue;
+      // interrupted, or suspended when the sink failed (SPEC 16.2, 15.2): it has its start only, those behind it maybe nothing
+      const isOpen = !ended.includes(id) && !answered.includes(id);
+      interrupted ||= last?.outcome === "error" && isOpen && started.includes(id);
+      if (interrupted && isOpen) continue;
       if (!resumed && !started.includes(id)) this.#fail(`tool_execution_start of call ${id} in its turn`, 1);
       if (!ended.includes(id)) this.#fail(`tool_execution_end of call ${id} in its turn`, 1);
       if (!answered.includes(id)) this.#fail(`a result message for call ${id} in its turn`, 1);

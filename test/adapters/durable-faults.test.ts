@@ -192,6 +192,15 @@ describe("a sink that fails", () => {
   });
 });
 
+// SPEC 16.1
+it("an engine may call a step's function with nothing, as they do", async () => {
+  const step: Step = (_name, fn) => fn();
+  const played = await play(step, { streamFn: script([[call("a")], "Done."]), tools });
+  expect([played.outcome, resultsOf(played).length]).toEqual(["completed", 1]);
+  const passing = ((_name, fn) => fn(null as never)) as Step;
+  expect((await play(passing, { streamFn: script(["Done."]) })).outcome).toBe("completed");
+});
+
 // SPEC 16.1, 4.3
 describe("durable, misused", () => {
   const good: DurableOptions = { step: (_name, fn) => fn({}), streamFn: script([]), prefix: "p" };

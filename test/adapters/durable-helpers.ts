@@ -11,7 +11,14 @@ import {
   userMessage,
 } from "turnloop";
 import { type DurableOptions, durable, type Step, type StepInfo } from "turnloop/durable";
-import { type Block, recordEvents, type ScriptedAnswer, type ScriptedModelOptions, scriptedModel } from "turnloop/testing";
+import {
+  assertEventSequence,
+  type Block,
+  recordEvents,
+  type ScriptedAnswer,
+  type ScriptedModelOptions,
+  scriptedModel,
+} from "turnloop/testing";
 import { deferred, model } from "../helpers.js";
 
 export interface Entry {
@@ -123,6 +130,7 @@ export async function play(step: Step, { config, signal, emit, context, ...optio
     signal,
     run.streamFn,
   );
+  assertEventSequence(recorder.events);
   const end = recorder.events[recorder.events.length - 1] as Played["end"];
   return { messages, events: recorder.events, outcome: end.outcome, end };
 }

@@ -62,4 +62,23 @@ describe("performStep", () => {
     ).catch((error: unknown) => error);
     expect(TurnLoopError.is(failure) && failure.code).toBe("invalid_tool");
   });
+
+  const input = { model: { id: "m", provider: "p" }, context: { messages: [] }, options: {} };
+  it.each<[string, unknown, unknown, string]>([
+    ["no model", { kind: "model", input }, { tools }, "performStep: streamFn must be a function; got undefined."],
+    ["nothing at all", undefined, undefined, "performStep: info must be what step was given; got undefined."],
+    ["no info", undefined, unused, "performStep: info must be"],
+    ["an info that is none", { kind: "agent" }, unused, "performStep: info must be"],
+    ["an info without its input", { kind: "tool" }, unused, "performStep: info must be"],
+    [
+      "tools that are none",
+      { kind: "tool", input: { toolName: "key" } },
+      { ...unused, tools: 5 },
+      "performStep: tools must be an iterable",
+    ],
+  ])("misused it records nothing that the run would take for an answer: %s", async (_, info, options, text) => {
+    const failure = await performStep(info as StepInfo, options as never).catch((error: unknown) => error);
+    expect(TurnLoopError.is(failure)).toBe(true);
+    expect(failure).toMatchObject({ code: "invalid_argument", message: expect.stringContaining(text) });
+  });
 });

@@ -51,7 +51,7 @@ export interface DurableRun {
  * @example
  * const records = new Map<string, string>(); // an engine keeps them on disk
  * const step: Step = async (name, fn) => {
- *   if (!records.has(name)) records.set(name, JSON.stringify(await fn({})));
+ *   if (!records.has(name)) records.set(name, JSON.stringify(await fn()));
  *   return JSON.parse(records.get(name)!);
  * };
  * const run = durable({ step, streamFn, tools, prefix: runId, startedAt });
@@ -59,12 +59,13 @@ export interface DurableRun {
  */
 export function durable(options: DurableOptions): DurableRun {
   const { step, streamFn, tools = [], prefix, startedAt = 0, toolTimeoutMs = 0 } = Object(options) as DurableOptions;
+  const expect = expecting("durable");
   expect(typeof step === "function", "step", "a function (name, fn, info)", step);
   expect(typeof streamFn === "function", "streamFn", "a function", streamFn);
   expect(typeof prefix === "string" && prefix !== "", "prefix", "a non-empty string, unique for each run", prefix);
   expect(Number.isFinite(startedAt), "startedAt", "a time in Unix milliseconds", startedAt);
   expect(typeof toolTimeoutMs === "number", "toolTimeoutMs", "a number of milliseconds", toolTimeoutMs);
-  expect(typeof Object(tools)[Symbol.iterator] === "function", "tools", "an iterable of tools", tools);
+  expectTools(expect, tools);
   const journal = new Journal(step, prefix, startedAt);
   return {
     streamFn: durableStreamFn(journal, streamFn),
@@ -89,21 +90,36 @@ export interface PerformStepOptions {
 /**
  * Does what a step is about and gives its record, in another process than the run's: for engines whose steps cannot be
  * closures. `info` and the record are plain JSON; `step` must resolve with the record. Deltas and updates are not shown.
- * Rejects when nothing may be recorded; with `invalid_tool` for a tool that is not among `tools`.
+ * Rejects when nothing may be recorded; with `invalid_tool` for a tool that is not among `tools`, with `invalid_argument` for
+ * what is no `info`, and for a missing streamFn where a model is to be called.
  *
  * @example
  * // in the run: step = (name, _fn, info) => queue.call(name, info)
  * worker.handle((info: StepInfo, signal: AbortSignal) => performStep(info, { streamFn, tools, signal }));
  */
 export async function performStep(info: StepInfo, options: PerformStepOptions): Promise<unknown> {
-  const { streamFn, tools = [], signal, attempt, toolTimeoutMs } = options;
-  if (info.kind === "model") return performModelStep(streamFn, info.input, signal, attempt);
-  const { toolName } = info.input;
-  const tool = [...tools].find(({ name }) => name === toolName);
-  if (tool) return performToolStep(tool, info.input, signal, attempt, toolTimeoutMs);
-  throw new TurnLoopError("invalid_tool", `performStep: there is no tool ${describe(toolName)} among the given ones.`);
+  const { streamFn, tools = [], signal, attempt, toolTimeoutMs } = Object(options) as PerformStepOptions;
+  const { kind, input } = Object(info) as StepInfo;
+  const expect = expecting("performStep");
+  expect((kind === "model" || kind === "tool") && Object(input) === input, "info", "what step was given", info);
+  if (kind === "model") {
+    expect(typeof streamFn === "function", "streamFn", "a function", streamFn);
+    return performModelStep(streamFn, input, signal, attempt);
+  }
+  expectTools(expect, tools);
+  const tool = [...tools].find(({ name }) => name === input.toolName);
+  if (tool) return performToolStep(tool, input, signal, attempt, toolTimeoutMs);
+  throw new TurnLoopError("invalid_tool", `performStep: there is no tool ${describe(input.toolName)} among the given ones.`);
 }
 
-function expect(holds: boolean, name: string, expected: string, got: unknown): void {
-  if (!holds) throw new TurnLoopError("invalid_argument", `durable: ${name} must be ${expected}; got ${describe(got)}.`);
+type Expect = (holds: boolean, name: string, expected: string, got: unknown) => void;
+
+function expecting(caller: string): Expect {
+  return (holds, name, expected, got) => {
+    if (!holds) throw new TurnLoopError("invalid_argument", `${caller}: ${name} must be ${expected}; got ${describe(got)}.`);
+  };
+}
+
+function expectTools(expect: Expect, tools: unknown): void {
+  expect(typeof Object(tools)[Symbol.iterator] === "function", "tools", "an iterable of tools", tools);
 }

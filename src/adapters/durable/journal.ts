@@ -28,13 +28,13 @@ export type StepInfo = { kind: "model"; input: ModelStepInput } | { kind: "tool"
 
 /**
  * Runs `fn` and records what it resolves with, plain JSON; or resolves with what was recorded under that name, without
- * running it. `signal` ends this attempt of the step and nothing else: `fn` rejects, nothing is recorded, the engine runs it
+ * running it. `signal`, if the engine has one, ends this attempt of the step and nothing else: `fn` rejects, nothing is recorded, the engine runs it
  * again, at once or on a replay. When the step itself rejects, the run ends with outcome `error`.
  *
  * The steps of a batch are started together, and each settles on its own. An engine that settles them in the order of its
  * records replays an aborted run most faithfully.
  */
-export type Step = <T>(name: string, fn: (attempt: { signal?: AbortSignal }) => Promise<T>, info: StepInfo) => Promise<T>;
+export type Step = <T>(name: string, fn: (attempt?: { signal?: AbortSignal }) => Promise<T>, info: StepInfo) => Promise<T>;
 
 /** How long an engine may take to settle a step after the run was aborted, in milliseconds. */
 const RECORDING_MS = 10_000;
@@ -66,7 +66,7 @@ export class Journal {
   /** The record of a step. When there is none the run cannot go on: rejects with InterruptedRun (SPEC 16.2). */
   async record<T extends { at: number }>(
     name: string,
-    fn: (attempt: { signal?: AbortSignal }) => Promise<T>,
+    perform: (own: AbortSignal | undefined) => Promise<T>,
     info: StepInfo,
     signal: AbortSignal | undefined,
   ): Promise<T> {
@@ -75,7 +75,10 @@ export class Journal {
       if (this.#names.has(name))
         throw new Error("there was one of that name already. Call durable() anew for each run, with another prefix");
       this.#names.add(name);
-      const record: T = await Promise.race([this.#step(name, fn, info), tooLate(signal, settled.signal)]);
+      const record: T = await Promise.race([
+        this.#step(name, (attempt) => perform(attempt?.signal), info),
+        tooLate(signal, settled.signal),
+      ]);
       if (!Number.isFinite(record?.at)) throw new Error(`step must resolve with what fn gave; got ${describe(record)}`);
       return record;
     } catch (error) {

@@ -29,7 +29,7 @@ export function durableStreamFn(journal: Journal, streamFn: StreamFn): StreamFn 
 
 /** The deltas of a step that runs, live; then, in any case, what was recorded. */
 async function* answer(journal: Journal, name: string, call: ModelCall): AsyncGenerator<StreamEvent> {
-  const recording = journal.record(name, ({ signal }) => call.record(signal), call.info, call.options.signal);
+  const recording = journal.record(name, (own) => call.record(own), call.info, call.options.signal);
   const closing = (): void => call.live.close();
   recording.then(closing, closing);
   let started = false;

@@ -36,7 +36,7 @@ export function durableTool(journal: Journal, tool: AgentTool, toolTimeoutMs: nu
       const input: ToolStepInput = { toolCallId, toolName: tool.name, args, call: { ...call, idempotencyKey }, graceMs };
       const { result, aborted, at } = await journal.record(
         idempotencyKey,
-        (own) => performToolStep(tool, input, signal, own.signal, toolTimeoutMs, onUpdate),
+        (own) => performToolStep(tool, input, signal, own, toolTimeoutMs, onUpdate),
         { kind: "tool", input },
         signal,
       );
