@@ -194,6 +194,23 @@ describe("openaiChat as a server sees it", () => {
     expect(sentNames).toEqual(["my.tool", "functions_shot", "unnamed", "__b", "n".repeat(64)]);
   });
 
+  it.each([
+    ["https://api.mistral.ai/v1", "openai"],
+    ["http://localhost:8000/v1", "mistral"],
+  ])("sends ids of nine letters and digits, the only ones Mistral takes, to %s of provider %s", async (baseURL, provider) => {
+    const fetch = vi.fn(async (_url: unknown, _init?: RequestInit) => new Response(text("ok") + stop));
+    const ids = ["abcDEF123", "call_1", "abcDEF123", "000000001", ""];
+    const batches = ids.flatMap((id) => [assistant([{ type: "toolCall", id, name: "shot", arguments: {} }]), result(id, [said("r")])]);
+    for (const messages of [batches.slice(0, 6), batches]) {
+      await ask(openaiChat({ ...quiet, baseURL, fetch }), {}, { messages: [...hi.messages, ...messages] }, { ...model, provider });
+    }
+    const [early, late] = fetch.mock.calls.map(([, init]) => JSON.parse(String(init?.body)).messages);
+    const asked = late.flatMap(({ tool_calls = [] }: any) => tool_calls.map(({ id }: any) => id));
+    expect(asked).toEqual(["abcDEF123", "000000001", "000000002", "000000003", "000000004"]);
+    expect(late.flatMap(({ tool_call_id = [] }: any) => tool_call_id)).toEqual(asked);
+    expect(late.slice(0, early.length)).toEqual(early);
+  });
+
   it("takes null for an option that is not given", async () => {
     const none = { toolChoice: null, reasoning: null } as unknown as StreamOptions;
     const body = await sent({ tools: [{ name: "t", description: "d", parameters: {} }] }, none);

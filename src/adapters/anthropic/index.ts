@@ -55,6 +55,8 @@ const CLOSING_MS = 100;
  * "required" or a name), the middle of a tool loop that began without thinking. Newer models know no budgets: give them
  * `thinking: { type: "adaptive" }` and `output_config: { effort }`; a `thinking` option always wins over `reasoning`.
  *
+ * The API reads PNG, JPEG, GIF and WebP: in place of any other image a text says that it was left out.
+ *
  * Thinking is kept with its signature, redacted thinking as a block with `redacted: true` and no text; both go back to the
  * `api` and provider that wrote them. What the provider's own tools did (`server_tool_use` and its results) is not kept in
  * the message. A turn they paused is continued up to 5 times, within one message whose usage is the sum (SPEC 12.1, 12.2).

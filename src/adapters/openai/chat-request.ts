@@ -15,8 +15,9 @@ type ChatPart = OpenAI.ChatCompletionContentPart;
 /** Fields of compatible servers that carry reasoning. The one it came in is its signature, and where it goes back to. */
 export const REASONING_FIELDS = ["reasoning_content", "reasoning"] as const;
 
-/** The longest id of a tool call that OpenAI accepts. */
+/** The longest id of a tool call that OpenAI accepts, and the length of Mistral's. */
 const MAX_ID = 40;
+const MISTRAL_ID = 9;
 
 /** The body of the request. Options that are not those of every StreamFn go into it as they are. */
 export function chatBody(model: Model, context: LlmContext, options: StreamOptions, baseURL: string | undefined): ChatBody {
@@ -25,7 +26,7 @@ export function chatBody(model: Model, context: LlmContext, options: StreamOptio
     stream_options: { include_usage: true },
     ...providerOptions,
     model: model.id,
-    messages: chatMessages(model, context),
+    messages: chatMessages(model, context, callIds(model, baseURL)),
     stream: true,
   };
   addTools(body, context.tools, chatTool, toolChoice, chatToolChoice);
@@ -40,6 +41,11 @@ function maxTokensField(baseURL: string | undefined): "max_completion_tokens" | 
   return /^https?:\/\/([^/]*\.)?(openai\.com|azure\.com)([:/]|$)/i.test(baseURL ?? "") ? "max_completion_tokens" : "max_tokens";
 }
 
+function callIds({ provider }: Model, baseURL: string | undefined): CallIds {
+  const isMistral = provider === "mistral" || /^https?:\/\/([^/]*\.)?mistral\.ai([:/]|$)/i.test(baseURL ?? "");
+  return isMistral ? new CallIds(MISTRAL_ID, true) : new CallIds(MAX_ID);
+}
+
 function chatTool({ name, description, parameters }: LlmTool): OpenAI.ChatCompletionTool {
   return { type: "function", function: { name, description, parameters: inputSchema(parameters) } };
 }
@@ -48,9 +54,8 @@ function chatToolChoice(choice: NonNullable<StreamOptions["toolChoice"]>): OpenA
   return typeof choice === "string" ? choice : { type: "function", function: { name: choice.name } };
 }
 
-function chatMessages(model: Model, context: LlmContext): ChatMessage[] {
+function chatMessages(model: Model, context: LlmContext, ids: CallIds): ChatMessage[] {
   const out: ChatMessage[] = [];
-  const ids = new CallIds(MAX_ID);
   /** Images of tool results: a tool message cannot hold them, so they follow when the batch's results are complete. */
   let images: ChatPart[] = [];
   const flushImages = (): void => {

@@ -13,8 +13,8 @@ import { chatBody } from "./chat-request.js";
  * body as they are; `tools` given this way stand before the declared ones. `maxTokens` is sent as `max_completion_tokens`
  * to OpenAI and Azure, as `max_tokens` to other servers; for a server that wants the other one, give that as a provider
  * option instead. A server that refuses `stream_options` is served with `stream_options: undefined`; then there is no
- * usage. Reasoning of compatible servers (`reasoning_content`, `reasoning`) becomes thinking and goes back to the provider
- * that wrote it.
+ * usage. Mistral, known by its address or as provider "mistral", gets ids of calls of the only form it takes. Reasoning of
+ * compatible servers (`reasoning_content`, `reasoning`) becomes thinking and goes back to the provider that wrote it.
  *
  * Never throws: what goes wrong is an error event with an `errorInfo`. A model without `api` is one of "openai-completions".
  *
