@@ -48,6 +48,13 @@ it.each([
   expect(calls).toEqual([expected]);
 });
 
+it("the forms of a step for other engines are files that are compiled against the engines' types", () => {
+  const page = read("examples/durable/README.md");
+  const forms = [...page.slice(page.indexOf("## Other engines")).matchAll(/```ts\n(.*?)```/gs)].map(([, block]) => block);
+  const files = ["inngest", "dbos", "temporal-workflow", "temporal-activities"];
+  expect(forms).toEqual(files.map((file) => read(`test/types/engines/${file}.test-d.ts`).split("// README\n")[1]));
+});
+
 const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md", "docs/from-pi-agent-core.md", "docs/from-ai-sdk.md"];
 
 it.each(pages)("%s names only commands, files and headings that exist", (page) => {
