@@ -1,6 +1,6 @@
 /** Tools: what the model can call (SPEC 5, 8.6). */
 import type { Static, TSchema } from "@sinclair/typebox";
-import { describe, misuse, TurnLoopError } from "./errors.js";
+import { describe, TurnLoopError } from "./errors.js";
 import type { ImageContent, TextContent, Usage } from "./messages.js";
 
 /** What a tool gives back. `details` belongs to the host: the loop passes it on and never serialises it. */
@@ -121,10 +121,10 @@ export class ToolRegistry implements Iterable<AgentTool> {
 export function assertTool(tool: unknown): asserts tool is AgentTool {
   const { name, execute } = (typeof tool === "object" && tool !== null ? tool : {}) as Partial<AgentTool>;
   if (typeof name !== "string" || name.trim() === "") {
-    throw misuse(`The name of a tool (${describe(tool)})`, "a non-empty string", name, "invalid_tool");
+    throw new TurnLoopError("invalid_tool", `A tool needs a non-empty string as name; got ${describe(name)} in ${describe(tool)}.`);
   }
   if (typeof execute !== "function") {
-    throw misuse(`The execute of tool "${name}"`, "a function", execute, "invalid_tool");
+    throw new TurnLoopError("invalid_tool", `Tool "${name}" needs an execute function; got ${describe(execute)}.`);
   }
 }
 

@@ -101,8 +101,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     const calls = pendingCalls(this.#messages)?.calls ?? [];
     return calls.map((call) => {
       const asked = this.#suspended.find(({ toolCall }) => toolCall.id === call.id);
-      const { args } = asked ?? { args: call.arguments };
-      return { ...asked, toolCall: copyPlain(call, new Map()), args: copyPlain(args, new Map()) };
+      return { ...asked, toolCall: copyPlain(call), args: copyPlain(asked ? asked.args : call.arguments) };
     });
   }
 

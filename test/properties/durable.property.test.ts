@@ -75,7 +75,7 @@ async function live({ answers, limit, sequential, steering }: Scenario, before: 
   };
   const step: Step = async (name, fn, info) => {
     if (isGone) return never();
-    const own = async (attempt: { signal?: AbortSignal }): ReturnType<typeof fn> => {
+    const own = async (attempt?: { signal?: AbortSignal }): ReturnType<typeof fn> => {
       const isLast = crash !== undefined && life.entered.length === crash.at;
       if (isGone || (isLast && crash.when === "before")) return never();
       life.entered.push(name);
