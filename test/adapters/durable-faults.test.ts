@@ -2,6 +2,7 @@ import {
   type AgentEvent,
   type AgentMessage,
   type AgentTool,
+  resumeAgentLoop,
   runAgentLoop,
   runAgentLoopContinue,
   type StreamFn,
@@ -11,7 +12,7 @@ import {
 import { type DurableOptions, durable, type Step } from "turnloop/durable";
 import { recordEvents } from "turnloop/testing";
 import { describe, expect, it, vi } from "vitest";
-import { aborted, deferred, makeTool, model, outline, resultsOf } from "../helpers.js";
+import { aborted, deferred, makeTool, model, outline, resultsOf, textOf } from "../helpers.js";
 import { call, MemoryJournal, play, script, ticks } from "./durable-helpers.js";
 
 /** The engine that does not record this step. */
@@ -100,6 +101,29 @@ describe("a step that is not recorded", () => {
     expect(played.end.error?.message).toContain("step must resolve with what fn gave; got");
   });
 
+  it("may be one that fails for ever: each attempt says which, nothing recorded runs again, and a host may decide about the call", async () => {
+    const journal = new MemoryJournal();
+    const did: string[] = [];
+    const counted = ["a", "b", "c"].map((name) => makeTool(name, () => `${did.push(name)} done`));
+    const ends: unknown[] = [];
+    let played = await play(refusing("tool:1:1:b", journal).step, { streamFn: script([abc, "Never said."]), tools: counted });
+    for (let attempt = 1; attempt < 5; attempt++) {
+      ends.push(played.end.error?.message);
+      played = await play(refusing("tool:1:1:b", journal).step, { streamFn: script([]), tools: counted });
+    }
+    expect(new Set(ends)).toEqual(new Set(['Step "run/tool:1:1:b" was not recorded: the engine is gone']));
+    expect([did, played.messages.length]).toEqual([["a", "c"], 4]);
+    // given up: what there is goes into the conversation
+    const run = durable({ step: journal.step, streamFn: script([abc, "Said."]), tools: counted, prefix: "decided" });
+    const context = { systemPrompt: "", messages: played.messages, tools: run.tools };
+    const decisions = [{ toolCallId: "scripted_1_1", action: "result" as const, result: "done by hand" }];
+    const more = await resumeAgentLoop(decisions, context, { model, now: run.now }, () => {}, undefined, run.streamFn);
+    expect([more.map(textOf), did]).toEqual([
+      ["done by hand", "Said."],
+      ["a", "c"],
+    ]);
+  });
+
   it("may be one whose engine throws at once", async () => {
     const step = (() => {
       throw new Error("no such engine");
@@ -129,6 +153,30 @@ describe("a step that is not recorded", () => {
       vi.useRealTimers();
     }
   });
+});
+
+// SPEC 16.2, 7.2
+it("a recorded abort does not wait for ever for calls that a lower limit of today holds back", async () => {
+  const caller = new AbortController();
+  const quits = makeTool("a", async (_i, _p, signal) => {
+    await ticks(2);
+    caller.abort("enough");
+    throw signal.reason;
+  });
+  const original = new MemoryJournal();
+  const others = [works("b", 4), works("c", 4)];
+  const played = await play(original.step, { streamFn: script([abc]), tools: [quits, ...others], signal: caller.signal });
+  expect([played.outcome, original.entries.length]).toEqual(["aborted", 4]);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const replaying = play(new MemoryJournal(original.entries).step, { streamFn: script([]), tools, config: { maxParallelToolCalls: 1 } });
+    await ticks(20);
+    await vi.advanceTimersByTimeAsync(10_000);
+    const again = await replaying;
+    expect([again.outcome, resultsOf(again).length, vi.getTimerCount()]).toEqual(["aborted", 3, 0]);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 // SPEC 16.2

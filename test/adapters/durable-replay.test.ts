@@ -334,6 +334,22 @@ describe("a run aborted by its caller", () => {
     expect(messages[3]).toMatchObject({ content: [{ text: "Not executed: the run was aborted (enough) before this call started." }] });
   });
 
+  it("keeps the result of a call that began when another had made room, in whatever order the records come back", async () => {
+    const calls = [call("echo", { ticks: 6 }), call("once"), call("fails"), call("once", { ticks: 2 }), call("fails"), call("once")];
+    const makeHost = abortingHost((abort) => ({ tools: [quits(abort), fails, once], streamFn: script([calls]) }));
+    const host = (): Host => ({ ...makeHost(), config: { maxParallelToolCalls: 2 } });
+    const original = new MemoryJournal();
+    const played = await play(original.step, host());
+    const textsOf = ({ messages }: Played): unknown[] =>
+      messages.flatMap((message) => (message.role === "toolResult" ? message.content : []));
+    expect(original.entries.map(({ name }) => name)).toContain("run/tool:1:3:once");
+    for (const settling of [...anyOrder, dice(2), dice(3), dice(4)]) {
+      const replay = new MemoryJournal(original.entries, settling);
+      const again = await play(replay.step, { ...host(), signal: undefined });
+      expect([textsOf(again), again.outcome, replay.ran]).toEqual([textsOf(played), "aborted", []]);
+    }
+  });
+
   it("keeps of an answer what had come when it was cut short", async () => {
     const { messages } = await replayAll(abortingHost(modelAborted(false)), ["at once"]);
     expect(messages.at(-1)).toMatchObject({

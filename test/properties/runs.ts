@@ -1,8 +1,8 @@
 /** How many scenarios the property tests play: the usual number, or their share of a soak of `TURNLOOP_SOAK` in total. */
 import { afterEach } from "vitest";
 
-/** 5,000 in all. */
-const USUAL = { core: 2500, decorators: 600, acp: 400, queues: 400, resume: 600, view: 300, durable: 200 };
+/** 5,300 in all. */
+const USUAL = { core: 2500, decorators: 600, acp: 400, queues: 400, resume: 600, view: 300, durable: 200, lives: 300 };
 const ALL = Object.values(USUAL).reduce((sum, runs) => sum + runs, 0);
 const SOAK = Number(process.env.TURNLOOP_SOAK) || 0;
 

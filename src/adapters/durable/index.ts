@@ -44,7 +44,9 @@ export interface DurableRun {
  * Decorators that wait or measure time, such as `withRetry`, go around the model given here, not around what comes back.
  *
  * An abort by the run's caller is recorded with what it cut short, and a replay ends there too. An abort between two steps is
- * in no record: let the engine tell the run again. A sink that fails ends the run as ever, and nothing of that is recorded.
+ * in no record: let the engine tell the run again, in the order of its records. Told earlier in a replay it ends the run there:
+ * what is recorded behind it is not in that transcript. A sink that fails ends the run as ever, and nothing of that is recorded.
+ * Only the tools that come back from here are durable, also where `prepareNextTurn` puts in others: give all of them.
  *
  * Throws `invalid_argument` for a missing step, streamFn or prefix, `invalid_tool` for what is no tool.
  *

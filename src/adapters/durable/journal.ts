@@ -43,7 +43,11 @@ export class Journal {
   readonly #step: Step;
   readonly #prefix: string;
   readonly #names = new Set<string>();
+  readonly #onToolBegun = new Set<() => void>();
   #time: number;
+  #turn = 0;
+  /** How many tools of the turn have begun. */
+  toolsBegun = 0;
 
   constructor(step: Step, prefix: string, startedAt: number) {
     this.#step = step;
@@ -57,6 +61,31 @@ export class Journal {
   /** A record has been taken in. */
   advance(at: number): void {
     if (at > this.#time) this.#time = at;
+  }
+
+  toolBegins(turn: number): void {
+    if (turn !== this.#turn) this.toolsBegun = 0;
+    this.#turn = turn;
+    this.toolsBegun++;
+    for (const check of this.#onToolBegun) check();
+  }
+
+  /**
+   * Before a recorded abort takes effect: so many tools had begun by then, and what the later ones gave is recorded, too.
+   * Where they do not begin, since the host has another limit by now, it does not wait for ever.
+   */
+  async untilToolsBegun(count: number, signal: AbortSignal): Promise<void> {
+    if (this.toolsBegun >= count) return;
+    const enough = new AbortController();
+    const stop = (): void => enough.abort();
+    const check = (): void => {
+      if (this.toolsBegun >= count) stop();
+    };
+    this.#onToolBegun.add(check);
+    signal.addEventListener("abort", stop);
+    if (!signal.aborted) await pause(RECORDING_MS, enough.signal);
+    this.#onToolBegun.delete(check);
+    signal.removeEventListener("abort", stop);
   }
 
   stepName(name: string): string {

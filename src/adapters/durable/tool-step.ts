@@ -13,6 +13,8 @@ interface ToolRecord {
   result: AgentToolResult;
   /** Why the run was aborted meanwhile. */
   aborted?: string;
+  /** How many calls of the batch had begun by then; a step that was done elsewhere does not know. */
+  begun?: number;
   at: number;
 }
 
@@ -34,14 +36,16 @@ export function durableTool(journal: Journal, tool: AgentTool, toolTimeoutMs: nu
       const idempotencyKey = journal.stepName(`tool:${call.turn}:${call.index}:${tool.name}`);
       const graceMs = graceOf(call) ?? DEFAULT_ABORT_GRACE_MS;
       const input: ToolStepInput = { toolCallId, toolName: tool.name, args, call: { ...call, idempotencyKey }, graceMs };
-      const { result, aborted, at } = await journal.record(
-        idempotencyKey,
-        (own) => performToolStep(tool, input, signal, own, toolTimeoutMs, onUpdate),
-        { kind: "tool", input },
-        signal,
-      );
+      journal.toolBegins(call.turn);
+      const perform = async (own: AbortSignal | undefined): Promise<ToolRecord> => {
+        const record = await performToolStep(tool, input, signal, own, toolTimeoutMs, onUpdate);
+        return record.aborted === undefined ? record : { ...record, begun: journal.toolsBegun };
+      };
+      const { result, aborted, begun = 0, at } = await journal.record(idempotencyKey, perform, { kind: "tool", input }, signal);
       journal.advance(at);
-      return aborted === undefined ? result : withRecordedAbort({ ...result }, aborted);
+      if (aborted === undefined) return result;
+      await journal.untilToolsBegun(begun, signal);
+      return withRecordedAbort({ ...result }, aborted);
     },
   });
 }
