@@ -215,7 +215,9 @@ describe("a run replayed from each prefix of its journal", () => {
   });
 });
 
-// SPEC 16.1, 16.3, 15.2, 15.3
+const approveEcho = { toolCallId: "scripted_1_0", action: "approve" };
+
+// SPEC 16.1, 16.3, 15.2, 15.3, 15.4
 describe("a durable run that is suspended and resumed", () => {
   it("goes on in another run of the same journal, and replays whole", async () => {
     const original = new MemoryJournal();
@@ -246,6 +248,33 @@ describe("a durable run that is suspended and resumed", () => {
       expect(await conversation(replay.step)).toEqual(messages);
       expect(replay.asked).toEqual(original.asked);
     }
+  });
+
+  it.each<[string, unknown]>([
+    ["nothing_pending", "done"],
+    ["unknown_decision", [{ toolCallId: "x", action: "deny" }]],
+    ["duplicate_decision", [approveEcho, approveEcho]],
+    ["missing_decision", []],
+    ["invalid_decision", [{ ...approveEcho, args: { ticks: "many" } }]],
+    ["invalid_argument", undefined],
+  ])("asks for no step when it is refused, and can be resumed rightly then: %s", async (code, decisions) => {
+    const parameters = { type: "object", properties: { ticks: { type: "number" } } };
+    const options = { streamFn: script([[call("echo")], "Done."]), tools: [{ ...echo, parameters }] };
+    const journal = new MemoryJournal();
+    const first = await play(journal.step, { ...options, config: { beforeToolCall: () => ({ suspend: true }) } });
+    const resume = (given: unknown, messages: AgentMessage[]): Promise<AgentMessage[]> => {
+      const run = durable({ ...options, step: journal.step, prefix: "resumed" });
+      const context = { systemPrompt: "", messages, tools: run.tools };
+      return resumeAgentLoop(given as never, context, { model, now: run.now }, () => {}, undefined, run.streamFn);
+    };
+    const isDone = decisions === "done";
+    const done = isDone ? await resume([approveEcho], first.messages) : [];
+    const asked = journal.asked.length;
+    const refused = resume(isDone ? [approveEcho] : decisions, [...first.messages, ...done]);
+    await expect(refused).rejects.toMatchObject({ code });
+    expect(journal.asked.length).toBe(asked);
+    expect((await resume([approveEcho], first.messages)).length).toBe(2);
+    expect(journal.ran.filter((name) => name.endsWith("echo"))).toEqual(["resumed/tool:1:0:echo"]);
   });
 });
 
