@@ -1,6 +1,4 @@
-import { EventEmitter } from "eventemitter3";
 import type { AgentLoopConfig, NextTurn } from "../config.js";
-import { withThinkingCard } from "../decorators/thinking.js";
 import { describe, misuse, TurnLoopError } from "../errors.js";
 import type { AgentEvent, AgentEventSink, PendingToolCall } from "../events.js";
 import { ignoringFailure, isThenable } from "../loop/abort.js";
@@ -11,20 +9,19 @@ import { isSignal, readClock } from "../loop/run.js";
 import { copyMessage, copyPlain } from "../loop/snapshot.js";
 import type { ToolCallDecision } from "../loop/tool-batch.js";
 import { type AgentMessage, type AssistantMessage, type ImageContent, sumUsage, type UserMessage, userMessage } from "../messages.js";
-import type { Model, StreamFn } from "../stream.js";
-import type { ThinkingEvent, ThinkingOptions } from "../thinking/thinking-card.js";
+import type { Model } from "../stream.js";
+import type { ThinkingOptions } from "../thinking/thinking-card.js";
 import { ToolRegistry } from "../tool.js";
 import { dropFailedTail, pendingCalls } from "../transcript.js";
 import { ActiveRun, type EndEvent, type Subscriber } from "./active-run.js";
+import { GuardedEmitter, type Heard } from "./guarded-emitter.js";
 import { hooksOf, withQueued } from "./host-hooks.js";
 import { MessageQueue } from "./queue.js";
-import type { AgentEventMap, AgentOptions, AgentRunResult, QueueChange, RunError } from "./types.js";
+import type { AgentOptions, AgentRunResult, RunError } from "./types.js";
+import { withThinking } from "./with-thinking.js";
 
 /** @inline */
 type Prompt = string | AgentMessage | readonly AgentMessage[];
-type Listener = (...args: any[]) => unknown;
-type Heard = AgentEvent | QueueChange | ThinkingEvent;
-type Names = EventEmitter.EventNames<AgentEventMap>;
 
 /**
  * Holds the state of a conversation and runs the loop on it (SPEC 8).
@@ -37,7 +34,7 @@ type Names = EventEmitter.EventNames<AgentEventMap>;
  * agent.on("message_update", ({ message }) => show(message));
  * const { messages, outcome, usage } = await agent.prompt("What does a.txt say?");
  */
-export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> {
+export class Agent<M extends Model = Model> extends GuardedEmitter {
   /** Changes of these three during a run count from its next turn on. */
   systemPrompt: string;
   model: M;
@@ -50,7 +47,6 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   readonly followUpQueue: MessageQueue;
 
   readonly #options: AgentOptions<M>;
-  #guards: WeakMap<Listener, Listener> | undefined;
   #subscribers: readonly Subscriber[] = [];
   #messages: AgentMessage[];
   #messagesView: readonly AgentMessage[] | undefined;
@@ -62,7 +58,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
   #run: ActiveRun | undefined;
 
   constructor(options: AgentOptions<M>) {
-    super();
+    super((error, event) => this.#report(error, event));
     this.#options = options;
     this.thinking = options.thinking;
     this.systemPrompt = options.systemPrompt ?? "";
@@ -195,36 +191,6 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
     };
   }
 
-  override on<T extends Names>(event: T, listener: EventEmitter.EventListener<AgentEventMap, T>, context?: unknown): this {
-    return super.on(event, this.#guard(listener), context);
-  }
-
-  override addListener<T extends Names>(event: T, listener: EventEmitter.EventListener<AgentEventMap, T>, context?: unknown): this {
-    return this.on(event, listener, context);
-  }
-
-  override once<T extends Names>(event: T, listener: EventEmitter.EventListener<AgentEventMap, T>, context?: unknown): this {
-    return super.once(event, this.#guard(listener), context);
-  }
-
-  override off<T extends Names>(
-    event: T,
-    listener?: EventEmitter.EventListener<AgentEventMap, T>,
-    context?: unknown,
-    once?: boolean,
-  ): this {
-    return super.off(event, listener && this.#guard(listener), context, once);
-  }
-
-  override removeListener<T extends Names>(
-    event: T,
-    listener?: EventEmitter.EventListener<AgentEventMap, T>,
-    context?: unknown,
-    once?: boolean,
-  ): this {
-    return this.off(event, listener, context, once);
-  }
-
   async #continueFrom(base: AgentMessage[], signal: AbortSignal | undefined): Promise<AgentRunResult> {
     const waiting = pendingCalls(this.#messages)?.calls ?? [];
     if (waiting.length > 0) {
@@ -261,7 +227,7 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       const context = { systemPrompt: this.systemPrompt, messages: this.#messages, tools: this.tools };
       const config = this.#config(run);
       const first = [...prompts, ...taken];
-      const streamFn = this.#streamFn();
+      const streamFn = withThinking(this.#options.streamFn, this.thinking, (event) => void this.emit("thinking", event));
       const emit = (event: AgentEvent): void | Promise<void> => run.deliver(event);
       const rest = [context, config, emit, run.signal, streamFn] as const;
       const messages = await (resumed
@@ -304,27 +270,6 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
         current.model = model;
         return next;
       },
-    });
-  }
-
-  #streamFn(): StreamFn {
-    const { streamFn } = this.#options;
-    const { thinking } = this;
-    if (!thinking || typeof streamFn !== "function") return streamFn;
-    const options: ThinkingOptions = thinking === true ? {} : thinking;
-    const { name, title, heartbeatMs, maxHeartbeats, showAfterMs } = options;
-    const heard = new WeakSet<ThinkingEvent>();
-    const onProgress = (event: ThinkingEvent): void | Promise<void> => {
-      // a complete that failed comes twice
-      if (!heard.has(event)) this.emit("thinking", { ...event });
-      heard.add(event);
-      return options.onProgress?.(event);
-    };
-    return withThinkingCard(streamFn, {
-      ...{ name, title, heartbeatMs, maxHeartbeats, showAfterMs, onProgress },
-      onError: (error, event) => options.onError?.(error, event),
-      now: () => readClock(options),
-      createId: () => options.createId?.() ?? "",
     });
   }
 
@@ -433,25 +378,6 @@ export class Agent<M extends Model = Model> extends EventEmitter<AgentEventMap> 
       "busy",
       `${method} cannot be called while a run is on. Use steer or followUp to add a message, or abort and waitForIdle first.`,
     );
-  }
-
-  /** One listener's failure reaches neither the run nor the others. */
-  #guard<L extends Listener>(listener: L): L {
-    this.#guards ??= new WeakMap();
-    const known = this.#guards.get(listener);
-    if (known) return known as L;
-    const report = (error: unknown, event: Heard): void => this.#report(error, event);
-    const guarded = function (this: unknown, event: Heard): void {
-      try {
-        const returned = listener.call(this, event);
-        if (isThenable(returned)) Promise.resolve(returned).catch((error: unknown) => report(error, event));
-      } catch (error) {
-        report(error, event);
-      }
-    };
-    this.#guards.set(listener, guarded);
-    this.#guards.set(guarded, guarded); // the emitter itself takes back what it was given
-    return guarded as L;
   }
 
   #report(error: unknown, event: Heard): void {

@@ -285,7 +285,7 @@ describe("a session that cannot be made", () => {
       const client = await connect(["ok"]);
       await expect(client.session(cwd)).rejects.toEqual(refused(-32602, "cwd must be an absolute path", { cwd }));
       expect(client.agents).toEqual([]);
-      expect(await client.prompt(await client.session("/work"))).toEqual({ stopReason: "end_turn" });
+      expect(await client.prompt(await client.session("/project"))).toEqual({ stopReason: "end_turn" });
     },
   );
 

@@ -55,22 +55,22 @@ describe("how a call looks", () => {
   });
 
   it.each<[unknown, string | undefined, object[] | undefined]>([
-    [{ path: "src/a.ts" }, "/work", [{ path: "/work/src/a.ts" }]],
+    [{ path: "src/a.ts" }, "/project", [{ path: "/project/src/a.ts" }]],
     [{ path: "src/a.ts" }, undefined, undefined],
     [{ path: "/etc//x/../hosts/" }, undefined, [{ path: "/etc/hosts" }]],
-    [{ path: "/etc/hosts" }, "/work", [{ path: "/etc/hosts" }]],
-    [{ path: "../up" }, "/work/a", [{ path: "/work/up" }]],
-    [{ path: "." }, "/work", [{ path: "/work" }]],
-    [{ file_path: "a", line: 3 }, "/work", [{ path: "/work/a", line: 3 }]],
-    [{ filePath: "a", line: 0 }, "/work", [{ path: "/work/a", line: 0 }]],
-    [{ folder: "a", line: -1 }, "/work", [{ path: "/work/a" }]],
-    [{ file: "a", line: 1.5 }, "/work", [{ path: "/work/a" }]],
-    [{ dir: "a", line: 2 ** 32 }, "/work", [{ path: "/work/a" }]],
-    [{ filename: "a", line: "7" }, "/work", [{ path: "/work/a" }]],
-    [{ path: "", directory: "b" }, "/work", [{ path: "/work/b" }]],
-    [{ path: 5 }, "/work", undefined],
-    [{ path: "https://example.org/a" }, "/work", undefined],
-    [{ query: "a" }, "/work", undefined],
+    [{ path: "/etc/hosts" }, "/project", [{ path: "/etc/hosts" }]],
+    [{ path: "../up" }, "/project/a", [{ path: "/project/up" }]],
+    [{ path: "." }, "/project", [{ path: "/project" }]],
+    [{ file_path: "a", line: 3 }, "/project", [{ path: "/project/a", line: 3 }]],
+    [{ filePath: "a", line: 0 }, "/project", [{ path: "/project/a", line: 0 }]],
+    [{ folder: "a", line: -1 }, "/project", [{ path: "/project/a" }]],
+    [{ file: "a", line: 1.5 }, "/project", [{ path: "/project/a" }]],
+    [{ dir: "a", line: 2 ** 32 }, "/project", [{ path: "/project/a" }]],
+    [{ filename: "a", line: "7" }, "/project", [{ path: "/project/a" }]],
+    [{ path: "", directory: "b" }, "/project", [{ path: "/project/b" }]],
+    [{ path: 5 }, "/project", undefined],
+    [{ path: "https://example.org/a" }, "/project", undefined],
+    [{ query: "a" }, "/project", undefined],
     [{ path: "src/a.ts" }, "work", undefined],
     [{ path: "src/a.ts" }, "", undefined],
     [{ path: "/etc/hosts" }, "work", [{ path: "/etc/hosts" }]],
@@ -84,10 +84,10 @@ describe("how a call looks", () => {
 // SPEC 10.2
 describe("the changes of a call", () => {
   it.each<[string, object, object[]]>([
-    ["old and new text", { path: "a", oldText: "x", newText: "y" }, [diff("/work/a", "x", "y")]],
+    ["old and new text", { path: "a", oldText: "x", newText: "y" }, [diff("/project/a", "x", "y")]],
     ["the words of other tools", { file_path: "/b", old_string: "x", new_string: "" }, [diff("/b", "x", "")]],
-    ["no old text", { path: "a", new_text: "y" }, [diff("/work/a", null, "y")]],
-    ["a whole file", { path: "a", content: "y" }, [diff("/work/a", null, "y")]],
+    ["no old text", { path: "a", new_text: "y" }, [diff("/project/a", null, "y")]],
+    ["a whole file", { path: "a", content: "y" }, [diff("/project/a", null, "y")]],
     [
       "several edits of one file",
       {
@@ -97,14 +97,14 @@ describe("the changes of a call", () => {
           { oldText: "p", newText: "q" },
         ],
       },
-      [diff("/work/a", "x", "y"), diff("/work/a", "p", "q")],
+      [diff("/project/a", "x", "y"), diff("/project/a", "p", "q")],
     ],
     ["no path", { newText: "y" }, []],
     ["no new text", { path: "a", oldText: "x" }, []],
     ["texts that are none", { path: "a", oldText: 1, newText: 2 }, []],
     ["edits that are none", { path: "a", edits: [null, 5, "x"] }, []],
   ])("come from the arguments of an edit: %s", async (_, args, diffs) => {
-    const [, started, ended] = await cardOf(returning("ok", "edit"), args, "/work");
+    const [, started, ended] = await cardOf(returning("ok", "edit"), args, "/project");
     expect(started.content ?? []).toEqual(diffs);
     expect(ended).toMatchObject({ status: "completed", content: [...diffs, text("ok")] });
   });

@@ -143,7 +143,7 @@ export class AcpClient {
     return this.connection.agent.request("initialize", { protocolVersion: acp.PROTOCOL_VERSION });
   }
 
-  async session(cwd = "/work"): Promise<string> {
+  async session(cwd = "/project"): Promise<string> {
     return (await this.connection.agent.request("session/new", { cwd, mcpServers: [] })).sessionId;
   }
 

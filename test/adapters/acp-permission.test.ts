@@ -23,7 +23,7 @@ describe("asking the user of a client", () => {
   it("is about the card that is shown, with the choices", async () => {
     const permission = vi.fn((_: RequestPermissionRequest) => choose("allow_once"));
     const client = await connect([call("a"), "ok"], { agent: asking(), permission });
-    const sessionId = await client.session("/work");
+    const sessionId = await client.session("/project");
     await client.prompt(sessionId);
     expect(permission.mock.calls.map(([request]) => request)).toEqual([
       {
@@ -34,7 +34,7 @@ describe("asking the user of a client", () => {
           kind: "edit",
           status: "pending",
           rawInput: { path: "a", line: 2 },
-          locations: [{ path: "/work/a", line: 2 }],
+          locations: [{ path: "/project/a", line: 2 }],
         },
         options: [
           { optionId: "allow_once", name: "Allow", kind: "allow_once" },
@@ -125,8 +125,8 @@ describe("asking the user of a client", () => {
         };
       },
     });
-    await client.prompt(await client.session("/work"));
-    expect(asked).toEqual([{ path: "inside", n: 3 }, [{ path: "/work/inside" }]]);
+    await client.prompt(await client.session("/project"));
+    expect(asked).toEqual([{ path: "inside", n: 3 }, [{ path: "/project/inside" }]]);
     expect(got).toEqual([{ path: "inside", n: 3 }]);
   });
 

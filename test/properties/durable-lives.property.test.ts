@@ -12,13 +12,12 @@ import {
   playProcess,
   type Settling,
 } from "./durable-host.js";
+import { holding } from "./holding.js";
 import { counter, runsOf, timeoutOf } from "./runs.js";
 
 /** Of each of two tests. */
 const RUNS = Math.ceil(runsOf("lives", "TURNLOOP_LIVES_RUNS") / 2);
-const played = counter("durable lives");
-/** Repeats a failure: the seed that it printed. */
-const SEED = Number(process.env.TURNLOOP_PROPERTY_SEED) || undefined;
+const holds = holding(RUNS, counter("durable lives"));
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
@@ -125,18 +124,6 @@ function compare(ended: Ended, expected: Ended): string[] {
     `${ended.outcome} with ${JSON.stringify(ended.messages)}`,
     `expected ${expected.outcome} with ${JSON.stringify(expected.messages)}`,
   ];
-}
-
-async function holds<T>(arbitrary: fc.Arbitrary<T>, check: (value: T) => Promise<string[]>): Promise<void> {
-  const property = fc.asyncProperty(arbitrary, async (value) => {
-    played();
-    return (await check(value)).length === 0;
-  });
-  const { failed, seed, counterexample } = await fc.check(property, { numRuns: RUNS, ...(SEED !== undefined && { seed: SEED }) });
-  if (!failed) return;
-  const [value] = counterexample as [T];
-  const wrong = await check(value).catch((error: unknown) => [String((error as Error).stack)]);
-  expect.fail(`TURNLOOP_PROPERTY_SEED=${seed}\n${wrong.join("\n")}\n${JSON.stringify(value)}`);
 }
 
 const inOrder: Settling = () => 0;

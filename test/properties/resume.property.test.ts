@@ -2,14 +2,13 @@ import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Disturbance, type Plan, type PlannedCall, playSegment } from "./approvals.js";
+import { holding } from "./holding.js";
 import { answeredCalls, live, reached, undisturbed } from "./resume-life.js";
 import { counter, runsOf, timeoutOf } from "./runs.js";
 
 /** Of each of two tests. */
 const RUNS = Math.ceil(runsOf("resume", "TURNLOOP_RESUME_RUNS") / 2);
-const played = counter("resume");
-/** Repeats a failure: the seed that it printed. */
-const SEED = Number(process.env.TURNLOOP_PROPERTY_SEED) || undefined;
+const holds = holding(RUNS, counter("resume"));
 
 const often = (n: number) => fc.nat(n).map((value) => value === 0);
 const calls = (decision: fc.Arbitrary<PlannedCall["decision"]>): fc.Arbitrary<PlannedCall> =>
@@ -24,18 +23,6 @@ const plans = (decision: fc.Arbitrary<PlannedCall["decision"]>): fc.Arbitrary<Pl
 /** One for each process; most are left alone. */
 const disturbances = (...ways: Disturbance["by"][]): fc.Arbitrary<(Disturbance | null)[]> =>
   fc.array(fc.option(fc.record({ at: fc.nat(40), by: fc.constantFrom(...ways) })), { maxLength: 6 });
-
-async function holds<T>(arbitrary: fc.Arbitrary<T>, check: (value: T) => Promise<string[]>): Promise<void> {
-  const property = fc.asyncProperty(arbitrary, async (value) => {
-    played();
-    return (await check(value)).length === 0;
-  });
-  const { failed, seed, counterexample } = await fc.check(property, { numRuns: RUNS, ...(SEED !== undefined && { seed: SEED }) });
-  if (!failed) return;
-  const [value] = counterexample as [T];
-  const wrong = await check(value).catch((error: unknown) => [String((error as Error).stack)]);
-  expect.fail(`TURNLOOP_PROPERTY_SEED=${seed}\n${wrong.join("\n")}\n${JSON.stringify(value)}`);
-}
 
 // SPEC 15.2, 15.3, 15.4
 describe("from process to process", () => {

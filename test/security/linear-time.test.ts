@@ -129,7 +129,7 @@ describe("what comes from outside is read in linear time", () => {
   it("names and paths for the cards of an editor", async () => {
     await expectLinear((size) => {
       for (const text of attacks(size, ["", "a://", "C:"], ["aA", "_", "/", "../", "\ud83d", " "], ["", "!"])) {
-        const state = createUpdateState({ cwd: "/work" });
+        const state = createUpdateState({ cwd: "/project" });
         const args = { path: text, uri: text, command: text };
         toSessionUpdates({ type: "tool_execution_start", toolCallId: text, toolName: text, args }, state);
         const result = { content: [{ type: "text" as const, text }] };
