@@ -7,8 +7,22 @@ export function isFailed(message: AssistantMessage<string>): boolean {
   return message.stopReason === "error" || message.stopReason === "aborted";
 }
 
-export function isToolCall(block: AssistantBlock): block is ToolCall {
-  return block?.type === "toolCall";
+export function isToolCall(block: object | undefined): block is ToolCall {
+  return (block as ToolCall | undefined)?.type === "toolCall";
+}
+
+/** In place of `filter`, whose list has room for 16 more: most answers have one call. */
+export function toolCallsOf(content: readonly AssistantBlock[]): ToolCall[] {
+  let calls: ToolCall[] = [];
+  for (const block of content) if (isToolCall(block)) calls = withItem(calls, block);
+  return calls;
+}
+
+/** The list, longer by one; the first push of an empty array would make room for 16 more. */
+export function withItem<T>(list: T[], item: T): T[] {
+  if (list.length === 0) return [item];
+  list.push(item);
+  return list;
 }
 
 /** A copy without the assistant messages at the end that failed or were aborted: what a retry continues from (SPEC 2.4). */
@@ -85,8 +99,8 @@ export function pairToolCalls(messages: Message[]): Message[] {
 /** Pairs message by message, so that a growing transcript is paired in linear time. */
 export class Pairing {
   readonly #paired: Message[] = [];
-  #calls: ToolCall[] = [];
-  #results: (ToolResultMessage | undefined)[] = [];
+  /** The calls of the last answer, each until its result takes its place. */
+  #calls: (ToolCall | ToolResultMessage)[] = [];
   #missing = 0;
   /** User messages that came before all results did. */
   #behind: Message[] = [];
@@ -104,7 +118,7 @@ export class Pairing {
       return;
     }
     this.finish();
-    const calls = message.content.filter(isToolCall);
+    const calls = toolCallsOf(message.content);
     if (calls.length > 0 && isFailed(message)) {
       const content = message.content.filter((block) => !isToolCall(block));
       if (content.length > 0) this.#paired.push({ ...message, content });
@@ -112,7 +126,6 @@ export class Pairing {
     }
     this.#paired.push(message);
     this.#calls = calls;
-    this.#results = new Array(calls.length);
     this.#missing = calls.length;
     this.#timestamp = message.timestamp;
   }
@@ -120,12 +133,9 @@ export class Pairing {
   /** Answers what is still open. Later results of these calls would be dropped. The array grows with the next `add`. */
   finish(): Message[] {
     if (this.#calls.length > 0) {
-      for (let i = 0; i < this.#calls.length; i++) {
-        this.#paired.push(this.#results[i] ?? missingResult(this.#calls[i] as ToolCall, this.#timestamp));
-      }
-      for (const message of this.#behind) this.#paired.push(message);
+      for (const call of this.#calls) this.#paired.push(isToolCall(call) ? missingResult(call, this.#timestamp) : call);
       this.#calls = [];
-      this.#behind = [];
+      if (this.#behind.length > 0) for (const message of this.#behind.splice(0)) this.#paired.push(message);
     }
     return this.#paired;
   }
@@ -135,13 +145,14 @@ export class Pairing {
     let slot = this.#isOpen(expected, result.toolCallId) ? expected : -1;
     for (let i = 0; slot < 0 && i < this.#calls.length; i++) if (this.#isOpen(i, result.toolCallId)) slot = i;
     if (slot < 0) return;
-    this.#results[slot] = result;
+    this.#calls[slot] = result;
     this.#missing--;
     if (this.#missing === 0) this.finish();
   }
 
   #isOpen(slot: number, toolCallId: string): boolean {
-    return this.#calls[slot]?.id === toolCallId && this.#results[slot] === undefined;
+    const call = this.#calls[slot];
+    return isToolCall(call) && call.id === toolCallId;
   }
 }
 
@@ -165,7 +176,7 @@ export function toWellFormed(messages: Message[]): Message[] {
 }
 
 export function wellFormedMessage(message: Message): Message {
-  const { content, toolCallId = "", toolName = "", errorMessage = "" } = message as Partial<ToolResultMessage & AssistantMessage>;
+  const { content, toolCallId, toolName, errorMessage } = message as Partial<ToolResultMessage & AssistantMessage>;
   const named = isWellFormed(toolCallId) && isWellFormed(toolName) && isWellFormed(errorMessage);
   const well = typeof content === "string" ? isWellFormed(content) : (content as AssistantBlock[] | undefined)?.every(isWellFormedBlock);
   if (named && well) return message;
@@ -177,12 +188,13 @@ const LONE_SURROGATE = /\p{Surrogate}/gu;
 
 function isWellFormed(text: unknown): boolean {
   if (typeof text !== "string") return true;
-  const native = (text as { isWellFormed?: () => boolean }).isWellFormed;
-  return native ? native.call(text) : text.search(LONE_SURROGATE) === -1;
+  const given = text as { isWellFormed?: () => boolean };
+  return given.isWellFormed ? given.isWellFormed() : text.search(LONE_SURROGATE) === -1;
 }
 
 function isWellFormedBlock(block: AssistantBlock | ImageContent): boolean {
-  return block.type === "text" && block.textSignature === undefined ? isWellFormed(block.text) : isWellFormedDeep(block);
+  for (const key in block) if (key !== "type" && !isWellFormedDeep((block as unknown as Record<string, unknown>)[key])) return false;
+  return true;
 }
 
 function isWellFormedDeep(value: unknown): boolean {

@@ -138,11 +138,13 @@ export function abortError(signal: AbortSignal | undefined): Error {
 export function ignoringFailure(call: () => unknown): void {
   try {
     const returned = call();
-    if (isThenable(returned)) returned.then(undefined, () => {});
+    if (isThenable(returned)) returned.then(undefined, ignore);
   } catch {
     // see above
   }
 }
+
+function ignore(): void {}
 
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";

@@ -48,23 +48,26 @@ export function finalAnswer(run: Run, given: object, timestamp: number | undefin
 
 /** A copy with every count a number, whatever the provider left out. */
 function wholeUsage(given: Partial<Usage> | undefined): Usage {
-  if (isWhole(given, "totalTokens") && isWhole(given?.cost, "total")) return copyUsage(given as Usage);
+  if (isWhole(given, given?.totalTokens) && isWhole(given?.cost, given?.cost?.total)) return copyUsage(given as Usage);
   return { ...given, ...sumUsage([{ role: "assistant", usage: given } as AssistantMessage]) };
 }
 
-function isWhole(counts: object | undefined, total: "totalTokens" | "total"): boolean {
-  if (!counts) return false;
-  const { input, output, cacheRead, cacheWrite, [total]: sum } = counts as Record<string, unknown>;
+function isWhole(counts: Partial<Usage | Usage["cost"]> | undefined, total: unknown): boolean {
   const finite = Number.isFinite;
-  return finite(input) && finite(output) && finite(cacheRead) && finite(cacheWrite) && finite(sum);
+  return finite(total) && finite(counts?.input) && finite(counts?.output) && finite(counts?.cacheRead) && finite(counts?.cacheWrite);
 }
 
 function finalContent(given: unknown, turn: number): AnswerBlock[] {
   if (typeof given === "string") return given === "" ? [] : [{ type: "text", text: given }];
   if (!Array.isArray(given)) return [];
-  const content = given.filter((block) => typeof block === "object" && block !== null).map(finalBlock);
-  makeIdsUnique(content.filter(isToolCall), turn);
+  const content: AnswerBlock[] = given.every(isObject) ? given.slice() : given.filter(isObject);
+  for (let i = 0; i < content.length; i++) content[i] = finalBlock(content[i] as AnswerBlock);
+  makeIdsUnique(content, turn);
   return content;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
 }
 
 function finalBlock(block: AnswerBlock): AnswerBlock {
@@ -107,16 +110,19 @@ function placeOfNonJson(value: unknown, depth = 0): string {
 }
 
 /** An empty id becomes `call_<turn>_<index>`; a repeated one gets a suffix, the first keeps its own. */
-function makeIdsUnique(calls: ToolCall[], turn: number): void {
-  const own = calls.length > 1 ? new Set<string>() : undefined; // the id of an only call costs no set
+function makeIdsUnique(content: AnswerBlock[], turn: number): void {
+  const own = content.length > 1 ? new Set<string>() : undefined; // the id of an only call costs no set
   const again: ToolCall[] = [];
-  calls.forEach((call, index) => {
+  let index = 0;
+  for (const call of content) {
+    if (!isToolCall(call)) continue;
     const id: unknown = call.id;
-    const isGiven = typeof id === "string" ? id.trim() !== "" : typeof id === "number";
-    call.id = isGiven ? wellFormedDeep(String(id)) : `call_${turn}_${index}`;
-    if (isGiven && !own?.has(call.id)) own?.add(call.id);
-    else again.push(call);
-  });
+    const given = typeof id === "number" ? String(id) : id;
+    const isGiven = typeof given === "string" && given.trim() !== "";
+    call.id = isGiven ? wellFormedDeep(given) : `call_${turn}_${index}`;
+    if (!isGiven || own?.add(call.id).size === index - again.length) again.push(call);
+    index++;
+  }
   for (const call of again) {
     const base = call.id;
     for (let suffix = 2; own?.has(call.id); suffix++) call.id = `${base}_${suffix}`;

@@ -83,7 +83,7 @@ export class Delivery {
 
   #rest(): void {
     this.busy = false;
-    clearTimeout(this.#timer);
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
     if (this.#waiters.length > 0) for (const resolve of this.#waiters.splice(0)) resolve();
   }
 

@@ -143,10 +143,12 @@ async function runTurns(run: Run, prompts: Incoming[], resumed?: Resumed): Promi
 
       if (isStopping(run)) return abortedEnding(run);
       if (tooOftenTruncated(run, answer.message)) return truncatedEnding(run);
-      const { prepareNextTurn, shouldStopAfterTurn } = run.config;
+      const { prepareNextTurn, shouldStopAfterTurn, getSteeringMessages } = run.config;
       let ending = prepareNextTurn && (await askToPrepare(run, answer.message, batch.results)); // (g)
       if (!ending && shouldStopAfterTurn) ending = await askToStop(run, answer.message, batch.results); // (h)
       if (ending) return ending;
+      pending = [];
+      if (!getSteeringMessages) continue;
       let steering = poll(run, "getSteeringMessages"); // (i)
       if (isThenable(steering)) steering = await steering;
       if (isEnding(steering)) return steering;

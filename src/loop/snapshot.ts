@@ -18,6 +18,8 @@ type AnswerBlock = AssistantMessage["content"][number];
 /** Arguments nested deeper are refused: validators and wire clients recurse (SPEC 5.4). */
 const MAX_DEPTH = 1000;
 
+const isOwn = Object.prototype.hasOwnProperty;
+
 /**
  * A deep copy of JSON data. Throws on what JSON cannot hold: cycles, bigints, nesting beyond 1,000 levels. Drops undefined
  * and functions. `drop` leaves out keys that could reach a prototype: `proto` those named `__proto__`, `unsafe` also
@@ -39,8 +41,9 @@ export function copyJson(value: unknown, drop?: "proto" | "unsafe", size?: { val
   }
   const copy: Record<string, unknown> = {};
   for (const key in value) {
-    if (!Object.hasOwn(value, key)) continue;
-    const item = copyJson((value as Record<string, unknown>)[key], drop, size, depth + 1);
+    if (!isOwn.call(value, key)) continue; // in a loop over keys V8 makes this free, not so Object.hasOwn
+    const given = (value as Record<string, unknown>)[key];
+    const item = !size && (typeof given === "string" || Number.isFinite(given)) ? given : copyJson(given, drop, size, depth + 1);
     if (item === undefined) continue;
     if (key !== "__proto__") {
       if (drop !== "unsafe" || !isUnsafe(key, item)) copy[key] = item;
@@ -75,12 +78,16 @@ function copyResultMessage(message: ToolResultMessage): ToolResultMessage {
 }
 
 export function copyContent(content: readonly Content[]): Content[] {
-  return content.map((block) => ({ ...block }));
+  const copy = content.slice();
+  for (let i = 0; i < copy.length; i++) copy[i] = { ...copy[i] } as Content;
+  return copy;
 }
 
 /** `hasExtras` false: there is nothing but the fields of SPEC 2. */
 export function copyAnswer(message: AssistantMessage, hasExtras = true): AssistantMessage {
-  const copy = { ...message, content: message.content.map(copyBlock), usage: copyUsage(message.usage) };
+  const content = message.content.slice();
+  for (let i = 0; i < content.length; i++) content[i] = copyBlock(content[i] as AnswerBlock);
+  const copy = { ...message, content, usage: copyUsage(message.usage) };
   if (copy.errorInfo) copy.errorInfo = { ...copy.errorInfo };
   if (hasExtras) copyExtras(copy);
   return copy;

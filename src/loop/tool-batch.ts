@@ -3,7 +3,7 @@ import { errorText } from "../errors.js";
 import type { PendingToolCall } from "../events.js";
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../messages.js";
 import type { AgentToolResult } from "../tool.js";
-import { isToolCall } from "../transcript.js";
+import { isToolCall, toolCallsOf, withItem } from "../transcript.js";
 import { isThenable } from "./abort.js";
 import { normalizeResult, toolResultMessage } from "./results.js";
 import { append, isStopping, type Run, readClock } from "./run.js";
@@ -57,7 +57,9 @@ class Batch implements CallBatch {
   #started = 0;
   #answered = 0;
   #starting = false;
-  #onDone: () => void = () => {};
+  /** Resolves the promise of the batch, or that of one call of a sequence. */
+  #resolve: (outcome: BatchOutcome) => void = () => {};
+  #isSequential = false;
 
   constructor(run: Run, answer: AssistantMessage, decisions?: Map<ToolCall, ToolCallDecision>) {
     this.run = run;
@@ -74,9 +76,8 @@ class Batch implements CallBatch {
   answerAll(): Promise<BatchOutcome> {
     const { abort, config } = this.run;
     abort.running = this;
-    return this.#calls.some((call) => call.isSequential) || config.toolExecution === "sequential"
-      ? this.#runSequentially()
-      : this.#runConcurrently();
+    this.#isSequential = config.toolExecution === "sequential" || this.#calls.some(isSequential);
+    return this.#isSequential ? this.#runSequentially() : this.#runConcurrently();
   }
 
   async #runSequentially(): Promise<BatchOutcome> {
@@ -87,8 +88,8 @@ class Batch implements CallBatch {
       const refusal = await this.#prepare(call);
       this.#take(call, refusal);
       if (!refusal) {
-        await new Promise<void>((resolve) => {
-          this.#onDone = resolve;
+        await new Promise((resolve) => {
+          this.#resolve = resolve;
           this.#startMore();
         });
       }
@@ -104,15 +105,17 @@ class Batch implements CallBatch {
   /** Prepares all calls in order, then runs them at once; without async parts in the preparation it costs one promise. */
   #runConcurrently(): Promise<BatchOutcome> {
     return new Promise((resolve) => {
-      const { delivery } = this.run;
-      const finish = (): void => {
-        this.#settle(0);
-        if (delivery.busy) delivery.delivered().then(() => resolve(this.#outcome));
-        else resolve(this.#outcome);
-      };
-      this.#onDone = finish;
+      this.#resolve = resolve;
       this.#prepareFrom(0);
     });
+  }
+
+  /** Every call that is ready has been answered. */
+  #onDone(): void {
+    const { delivery } = this.run;
+    if (!this.#isSequential) this.#settle(0);
+    if (!this.#isSequential && delivery.busy) delivery.delivered().then(() => this.#resolve(this.#outcome));
+    else this.#resolve(this.#outcome);
   }
 
   #prepareFrom(start: number): void {
@@ -199,7 +202,7 @@ class Batch implements CallBatch {
 
   hookView(index: number): { assistantMessage: AssistantMessage; toolCall: ToolCall } {
     this.#hookCopy ??= copyAnswer(this.answer);
-    this.#hookCalls ??= this.#hookCopy.content.filter(isToolCall);
+    this.#hookCalls ??= toolCallsOf(this.#hookCopy.content);
     return { assistantMessage: this.#hookCopy, toolCall: this.#hookCalls[index] as ToolCall };
   }
 
@@ -223,11 +226,8 @@ class Batch implements CallBatch {
   }
 }
 
-/** The list, longer by one: most batches have one call, and the first push of an array makes room for 16 more. */
-function withItem<T>(list: T[], item: T): T[] {
-  if (list.length === 0) return [item];
-  list.push(item);
-  return list;
+function isSequential(call: OpenCall): boolean {
+  return call.isSequential;
 }
 
 function decided(call: OpenCall, decision: ToolCallDecision): ReturnType<OpenCall["prepare"]> {

@@ -87,8 +87,9 @@ export class OpenCall {
     const mustAsk = run.config.beforeToolCall !== undefined && !approval;
     let validated: unknown;
     try {
-      const own = (): unknown => (tool.prepareArguments ? tool.prepareArguments(copyJson(call.arguments)) : call.arguments);
-      validated = validateArguments(tool, schema, edited === undefined ? own() : edited);
+      let args = edited;
+      if (args === undefined) args = tool.prepareArguments ? tool.prepareArguments(copyJson(call.arguments)) : call.arguments;
+      validated = validateArguments(tool, schema, args);
     } catch (error) {
       return argumentsUnusable(tool, error);
     }
@@ -156,10 +157,7 @@ export class OpenCall {
     const { run } = this.#batch;
     const tool = this.#tool;
     this.#executing = true;
-    const timeoutMs: unknown = tool.timeoutMs ?? run.config.toolTimeoutMs;
-    if (typeof timeoutMs === "number" && timeoutMs > 0) {
-      this.#limit = new TimeLimit(run.abort, timeoutMs, () => this.#settle(timedOut(tool, timeoutMs)));
-    }
+    this.#limitTime(tool.timeoutMs ?? run.config.toolTimeoutMs);
     try {
       const signal = this.#limit?.signal ?? run.abort.signal;
       const position = { turn: run.turn, index: this.index };
@@ -175,6 +173,11 @@ export class OpenCall {
     } catch (error) {
       this.#throw(error);
     }
+  }
+
+  #limitTime(ms: unknown): void {
+    if (typeof ms === "number" && ms > 0)
+      this.#limit = new TimeLimit(this.#batch.run.abort, ms, () => this.#settle(timedOut(this.#tool, ms)));
   }
 
   /** The run was aborted and the grace is over. */
