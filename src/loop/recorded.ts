@@ -23,8 +23,12 @@ export function withRecordedAbort(result: AgentToolResult, reason: string): Agen
 }
 
 export function recordedAbort(result: unknown): string | undefined {
-  const reason = (Object(result) as { [RECORDED_ABORT]?: unknown })[RECORDED_ABORT];
-  return typeof reason === "string" ? reason : undefined; // a Proxy answers to any name
+  try {
+    const reason = (Object(result) as { [RECORDED_ABORT]?: unknown })[RECORDED_ABORT];
+    return typeof reason === "string" ? reason : undefined; // a Proxy answers to any name
+  } catch {
+    return undefined; // or to none
+  }
 }
 
 /** A recorded tool keeps the grace time itself. */

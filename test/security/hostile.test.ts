@@ -88,6 +88,7 @@ describe("objects that fight back", () => {
     ],
     ["a Proxy whose traps throw", new Proxy({}, traps)],
     ["a revoked Proxy", revoked],
+    ["a Proxy that only a promise takes", new Proxy({}, { get: (_target, key) => (key === "then" ? undefined : boom()) })],
     ["endless keys", new Proxy({}, { get: (_target, key) => (key === "then" ? undefined : {}), ownKeys: () => boom() })],
     ["toString throws", { toString: boom, [Symbol.toPrimitive]: boom, valueOf: boom }],
     [
@@ -104,6 +105,7 @@ describe("objects that fight back", () => {
   it.each(hostile)("as a tool's result, its content and its throw: %s", async (_what, value) => {
     const ways = [
       () => value,
+      async () => value,
       () => ({ content: value }),
       () => ({ content: [value] }),
       () => {
