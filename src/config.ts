@@ -134,6 +134,6 @@ export interface AgentLoopConfig<M extends Model = Model> {
   /** Polled when the run would end. Otherwise as `getSteeringMessages`. */
   getFollowUpMessages?(): Awaitable<AgentMessage[]>;
 
-  /** Unix milliseconds, for every stored timestamp. @default Date.now */
+  /** Unix milliseconds, for every stored timestamp; the current time when it throws or gives no finite number (SPEC 2.2). @default Date.now */
   now?(): number;
 }

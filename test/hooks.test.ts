@@ -411,17 +411,24 @@ it("timestamps come from config.now, so that a run can be replayed", async () =>
   expect(messages.map((message) => (message as { timestamp: number }).timestamp)).toEqual([1, 101, 102, 103]);
 });
 
-it("a clock that throws does not cost the run its end", async () => {
-  // SPEC 4.5, 2.2
-  const { outcome, messages } = await run([[{ toolCall: "echo" }], "done"], {
-    tools: [echo],
-    config: {
-      now: () => {
-        throw new Error("clock");
-      },
+it.each<[string, () => unknown]>([
+  [
+    "throws",
+    () => {
+      throw new Error("clock");
     },
-  });
-  expect([outcome, messages.length]).toEqual(["completed", 4]);
+  ],
+  ["gives a promise", async () => 1],
+  ["gives a bigint", () => 1n],
+  ["gives NaN", () => Number.NaN],
+  ["gives a text", () => "2026-01-01"],
+  ["gives nothing", () => undefined],
+])("a clock that %s costs the run neither its end nor its timestamps", async (_what, now) => {
+  // SPEC 4.5, 2.1, 2.2
+  const before = Date.now();
+  const { outcome, messages } = await run([[{ toolCall: "echo" }], "done"], { tools: [echo], config: { now: now as () => number } });
+  const times = JSON.parse(JSON.stringify(messages)).map(({ timestamp }: { timestamp: number }) => timestamp >= before);
+  expect([outcome, times]).toEqual(["completed", [true, true, true, true]]);
 });
 
 function answer(text: string): AssistantMessage {

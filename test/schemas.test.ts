@@ -143,6 +143,23 @@ describe("kinds of schema", () => {
     ["a value of its own making", ({ n }) => ({ value: { date: new Date(n) } }), { date: new Date(1) }, undefined],
     ["a promise of a value", async (value) => ({ value }), { n: 1 }, undefined],
     ["a thenable", (value) => ({ then: (resolve: (result: unknown) => void) => resolve({ value }) }), { n: 1 }, undefined],
+    [
+      "a thenable whose then gives something of its own",
+      (value) => ({
+        then: (resolve: (result: unknown) => void) => {
+          resolve({ value });
+          return { n: "unchecked" };
+        },
+      }),
+      { n: 1 },
+      undefined,
+    ],
+    [
+      "a thenable that answers later",
+      (value) => ({ then: (resolve: (result: unknown) => void) => void setTimeout(() => resolve({ value }), 1) }),
+      { n: 1 },
+      undefined,
+    ],
     ["an issue", () => issue(["n"]), REFUSED, /- n: must be even/],
     ["a promise of an issue", async () => issue(["list", 0, "n"]), REFUSED, /- list\[0\]\.n: must be even/],
     ["an issue with path objects", () => issue([{ key: "a" }, { key: 1 }]), REFUSED, /- a\[1\]: must be even/],

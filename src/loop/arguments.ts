@@ -143,7 +143,7 @@ function standardSchema(tool: AgentTool, given: StandardSchema): ToolSchema {
 }
 
 function settle(result: StandardResult | Promise<StandardResult>, next: (result: StandardResult) => unknown): unknown {
-  return isThenable(result) ? (result as Promise<StandardResult>).then(next) : next(result as StandardResult);
+  return isThenable(result) ? Promise.resolve(result).then(next) : next(result);
 }
 
 function isStandardSchema(schema: unknown): schema is StandardSchema {

@@ -77,13 +77,15 @@ export function reusable(tools: Iterable<AgentTool> | undefined): Iterable<Agent
   return tools && (tools[Symbol.iterator]() as unknown) === tools ? [...tools] : tools;
 }
 
-/** A clock that throws must not cost a run its end. */
+/** A clock that throws, or gives no number that JSON can hold, must not cost a run its end or its transcript. */
 export function readClock(config: Pick<AgentLoopConfig, "now">): number {
   try {
-    return config.now ? config.now() : Date.now();
+    const time = config.now?.();
+    if (Number.isFinite(time)) return time as number;
   } catch {
-    return Date.now();
+    // as below
   }
+  return Date.now();
 }
 
 /** No model call and no tool starts any more: the run was aborted or its sink failed (SPEC 4.10, 7.3). */
