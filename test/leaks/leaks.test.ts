@@ -91,6 +91,24 @@ describe.runIf(gc)("the heap", () => {
   });
 });
 
+// SPEC 4.1, 14.3
+describe.runIf(gc)("a tool that many runs share", () => {
+  it("does not keep the others it was listed with", async () => {
+    const shared = makeTool("shared", () => "ran");
+    const refs = await Promise.all(
+      Array.from({ length: 3 }, async () => {
+        const own = makeTool("own", () => "ran");
+        const context = { systemPrompt: "", messages: [], tools: [shared, own] };
+        await runAgentLoop([userMessage("go")], context, { model }, () => {}, undefined, scriptedModel([[{ toolCall: "own" }], "done"]));
+        return new WeakRef(own);
+      }),
+    );
+    await heap();
+    expect(refs.map((ref) => ref.deref()?.name)).toEqual([undefined, undefined, undefined]);
+    expect(shared.name).toBe("shared");
+  });
+});
+
 /** How many timers, sockets and other things keep the process alive. */
 const alive = (): number => process.getActiveResourcesInfo().length;
 
