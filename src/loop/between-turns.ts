@@ -7,7 +7,7 @@ import { ABORTED, isThenable } from "./abort.js";
 import { type Incoming, takeIn } from "./incoming.js";
 import { RequestLog } from "./request.js";
 import { contextView, isStopping, type Run, reusable, setCopy } from "./run.js";
-import { copyAnswer, copyMessage } from "./snapshot.js";
+import { copyStored } from "./snapshot.js";
 
 /** How a run ended and why. */
 export interface Ending {
@@ -110,8 +110,8 @@ function refusalOf(messages: AgentMessage[]): string | undefined {
 
 function turnContext(run: Run, answer: AssistantMessage, results: ToolResultMessage[]): TurnContext {
   const context: TurnContext = {
-    message: copyAnswer(answer),
-    toolResults: results.map((result) => copyMessage(result)),
+    message: copyStored(answer),
+    toolResults: results.map((result) => copyStored(result)),
     context: contextView(run),
     newMessages: [],
   };

@@ -11,7 +11,7 @@ import { abortedEnding, askToPrepare, askToStop, type Ending, isEnding, poll, ta
 import { assertPrompts, type Incoming, takeIn } from "./incoming.js";
 import { type Resumed, takeDecisions } from "./resume.js";
 import { append, createRun, isStopping, type Run } from "./run.js";
-import { copyMessage } from "./snapshot.js";
+import { copyStored } from "./snapshot.js";
 import { resumeToolBatch, runToolBatch, type ToolCallDecision } from "./tool-batch.js";
 
 const DEFAULT_MAX_TRUNCATED_TURNS = 3;
@@ -98,7 +98,7 @@ async function drive(run: Run, prompts: Incoming[], resume?: () => Promise<Resum
     }
     const outcome = delivery.failure ? "error" : ending.outcome;
     const error = delivery.failure ? { message: `The event sink failed: ${errorText(delivery.failure.cause)}` } : ending.error;
-    const messages = run.added.map((message) => copyMessage(message, run.hasExtras));
+    const messages = run.added.map((message) => copyStored(message, run.hasExtras));
     const pending = outcome === "suspended" && { pending: ending.pending };
     if (delivery.deliver({ type: "agent_end", messages, outcome, ...(error && { error }), ...pending })) await delivery.delivered();
   } finally {
@@ -162,7 +162,7 @@ async function runTurns(run: Run, prompts: Incoming[], resumed?: Resumed): Promi
 }
 
 function shownAgain(message: AssistantMessage): Answer {
-  return { message, shown: copyMessage(message) };
+  return { message, shown: copyStored(message) };
 }
 
 function deliverMessage(run: Run, { message, shown }: Incoming): void {

@@ -67,6 +67,15 @@ export function copyMessage<M extends AgentMessage>(message: M, hasExtras = true
   return copyPlain(message);
 }
 
+/** As `copyMessage`, of a stored message: one that its host or a hook has made unreadable is shown as it is, for a run comes to its end (SPEC 4.5). */
+export function copyStored<M extends AgentMessage>(message: M, hasExtras?: boolean): M {
+  try {
+    return copyMessage(message, hasExtras);
+  } catch {
+    return message;
+  }
+}
+
 function isUserContent(content: unknown): boolean {
   return typeof content === "string" || (Array.isArray(content) && content.every((block) => typeof block === "object" && block !== null));
 }
@@ -119,7 +128,7 @@ function copyBlock(block: AnswerBlock): AnswerBlock {
   return block?.type === "toolCall" ? copyCall(block) : { ...block };
 }
 
-export function copyCall(call: ToolCall): ToolCall {
+function copyCall(call: ToolCall): ToolCall {
   return { ...call, arguments: copyJson(call.arguments) as ToolCall["arguments"] };
 }
 

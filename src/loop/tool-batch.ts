@@ -7,7 +7,7 @@ import { isToolCall, toolCallsOf, withItem } from "../transcript.js";
 import { isThenable } from "./abort.js";
 import { normalizeResult, toolResultMessage } from "./results.js";
 import { append, isStopping, type Run, readClock } from "./run.js";
-import { copyAnswer, copyMessage } from "./snapshot.js";
+import { copyMessage, copyStored } from "./snapshot.js";
 import { type CallBatch, OpenCall, type Refusal, SUSPENDED } from "./tool-call.js";
 import { deniedCall, notExecuted } from "./tool-call-results.js";
 
@@ -201,7 +201,7 @@ class Batch implements CallBatch {
   }
 
   hookView(index: number): { assistantMessage: AssistantMessage; toolCall: ToolCall } {
-    this.#hookCopy ??= copyAnswer(this.answer);
+    this.#hookCopy ??= copyStored(this.answer);
     this.#hookCalls ??= toolCallsOf(this.#hookCopy.content);
     return { assistantMessage: this.#hookCopy, toolCall: this.#hookCalls[index] as ToolCall };
   }

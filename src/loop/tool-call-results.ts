@@ -12,7 +12,7 @@ type Named = Pick<AgentTool, "name">;
 const MAX_NAMES_SHOWN = 20;
 
 export function unknownTool(run: Run, call: ToolCall): AgentToolResult {
-  if (call.name.trim() === "") return errorResult("The tool call has no tool name.");
+  if (typeof call.name !== "string" || call.name.trim() === "") return errorResult("The tool call has no tool name.");
   const names = run.tools.list.map((tool) => tool.name);
   const shown = names.slice(0, MAX_NAMES_SHOWN).join(", ");
   const more = names.length > MAX_NAMES_SHOWN ? ` and ${names.length - MAX_NAMES_SHOWN} more` : "";

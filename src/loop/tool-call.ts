@@ -9,7 +9,7 @@ import { InvalidArguments, validateArguments } from "./arguments.js";
 import { isRecorded, recordedAbort, withGrace } from "./recorded.js";
 import { errorResult, normalizeResult } from "./results.js";
 import { contextView, isStopping, type Run } from "./run.js";
-import { copyCall, copyContent, copyJson, copyPartial, copyPlain, isPlainObject } from "./snapshot.js";
+import { copyArguments, copyContent, copyJson, copyPartial, copyPlain, isPlainObject } from "./snapshot.js";
 import {
   argumentsUnusable,
   notExecuted,
@@ -57,7 +57,7 @@ export class OpenCall {
   constructor(batch: CallBatch, call: ToolCall, index: number) {
     this.#batch = batch;
     this.call = call;
-    this.shownArgs = copyJson(call.arguments);
+    this.shownArgs = copyArguments(call.arguments);
     this.index = index;
     this.#entry = batch.run.tools.get(call.name);
   }
@@ -148,7 +148,10 @@ export class OpenCall {
 
   /** What a decision about the call is made on. */
   pending(): PendingToolCall {
-    const pending: PendingToolCall = { toolCall: copyCall(this.call), args: copyPlain(this.#args) };
+    const pending: PendingToolCall = {
+      toolCall: { ...this.call, arguments: copyArguments(this.call.arguments) },
+      args: copyPlain(this.#args),
+    };
     return this.reason === undefined ? pending : { ...pending, reason: this.reason };
   }
 
